@@ -1,0 +1,1 @@
+"""Where may a value, an effect, an event come from?"""

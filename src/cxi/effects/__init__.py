@@ -1,0 +1,1 @@
+"""What would this call really do? One file a language or tool family."""

@@ -1,0 +1,1 @@
+"""How do agents reach it with no change of code?"""

@@ -1,0 +1,1 @@
+"""What does it stop, and at what cost? Experiments over the public API only."""

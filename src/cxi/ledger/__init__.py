@@ -1,0 +1,1 @@
+"""Has this been used?"""

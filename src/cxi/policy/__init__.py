@@ -1,0 +1,1 @@
+"""Which rules are in force, and what do they say?"""

@@ -1,0 +1,1 @@
+"""Who carries it out? Executors that take a lease and nothing else."""
