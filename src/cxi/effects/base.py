@@ -58,7 +58,7 @@ class Effect:
     @property
     def digest(self) -> Digest:
         """Digest of the atoms, in canonical order."""
-        return digest(sorted((atom.to_json() for atom in self.atoms), key=lambda atom: digest(atom)))
+        return digest(sorted((atom.to_json() for atom in self.atoms), key=digest))
 
 
 class World(View, Protocol):

@@ -135,8 +135,9 @@ class Ledger(Protocol):
     """The one store of what has been used. All methods raise `LedgerError` where the storage fails: the gate refuses."""
 
     def activate(self, tenant: str, digest: Digest, now: Instant) -> tuple[int, Digest]:
-        """Make these policies, contracts, declassifiers and pins the tenant's epoch; the counter rises exactly if the digest differs
-        from the present epoch's. Logged as EPOCH.
+        """Make these policies, contracts, declassifiers and pins the tenant's epoch.
+
+        The counter rises exactly if the digest differs from the present epoch's. Logged as EPOCH.
 
         Returns:
             The epoch in force.
@@ -151,7 +152,7 @@ class Ledger(Protocol):
     def close_session(self, session: str, now: Instant) -> None: ...
 
     def drawn(self, session: str, grant: str, since: Instant) -> int:
-        """How many events the grant has given in this session since an instant; the next sequence is the total plus one."""
+        """How many events the grant gave in this session since an instant; the next sequence is the total plus one."""
         ...
 
     def recorded(self, session: str, idempotency_key: Digest) -> tuple[Digest, State, Recorded] | None:
@@ -159,16 +160,19 @@ class Ledger(Protocol):
         ...
 
     def consume(self, manifest: Manifest, draw: Draw, entry: LogEntry, now: Instant) -> Lease | Recorded | Refused:
-        """Spend one capability. In one durable transaction, in this order:
+        """Spend one capability.
+
+        In one durable transaction, in this order:
 
         1. the tenant's epoch row equals the manifest's, else `EPOCH_CHANGED`;
-        2. the session is open, else `SESSION_UNKNOWN`; nothing in question is revoked, else `REVOKED`; `now` is before the deadline, else `EXPIRED`;
-        3. a used idempotency key: another action is `KEY_REUSE_CONFLICT`; the same action is `Recorded` where `repeat` is `replay`
-           and it is done, `IN_FLIGHT` while leased, `OUTCOME_UNKNOWN` where it is unknown, else `EVENT_REPEATED`;
+        2. the session is open, else `SESSION_UNKNOWN`; nothing in question is revoked, else `REVOKED`; `now` is before the
+           deadline, else `EXPIRED`;
+        3. a used idempotency key: another action is `KEY_REUSE_CONFLICT`; the same action is `Recorded` where `repeat` is
+           `replay` and it is done, `IN_FLIGHT` while leased, `OUTCOME_UNKNOWN` where it is unknown, else `EVENT_REPEATED`;
         4. an equal event key that is leased is `IN_FLIGHT`, unknown is `OUTCOME_UNKNOWN`;
-        5. the grant's draws are under its limit in its window, else `EVENT_REPEATED` where this event key happened already,
-           else `GRANT_EXHAUSTED`; the manifest's sequence is the next one, and nonce and capability are new, else `CAPABILITY_USED`;
-           an approval is unspent, else `CAPABILITY_USED`;
+        5. the grant's draws are under its limit in its window, else `EVENT_REPEATED` where this event key happened
+           already, else `GRANT_EXHAUSTED`; the manifest's sequence is the next one, and nonce and capability are new, else
+           `CAPABILITY_USED`; an approval is unspent, else `CAPABILITY_USED`;
         6. the capability is leased, the touches are indexed, the entry is chained, all is synced.
         """
         ...
