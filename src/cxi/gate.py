@@ -1,0 +1,571 @@
+"""May this happen, now, once?
+
+The steps of a turn, in their fixed order; a failed step ends the way to the sink:
+
+1. canonicalize: every field read by its type, the call written anew; this gives the action digest.
+2. field authority, tuple by tuple.
+3. exact effect: what the call would really do, read whole, and nothing of CXI's own in it.
+4. policy: the call and every atom permitted by the exact applicable set.
+5. grant, capability, ledger: the event itself, spent once.
+
+- Steps 2 to 4 are pure and all report, so a refusal names every reason at once; the choice of the grant reports with them.
+- The gate knows the world through the snapshot it is given, and time through `now`.
+- The answer is `Admissible | Cleared | NoOp | Recorded | Refused` from `decide`, and `Lease | Recorded | Refused` from `admit`.
+
+INVARIANT (three-authorities): an `Admissible` exists only if fields, effect and policy had authority for the same action and
+commitment; a `Lease` only if the event had it too, bound to the manifest that names all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias, assert_never
+
+from cxi.authority.approval import Approval
+from cxi.authority.contract import (
+    READS,
+    AdapterEffect,
+    CallEffect,
+    Choice,
+    ListedEffect,
+    NoEffect,
+    Repeat,
+    ToolContract,
+)
+from cxi.authority.evidence import Evidence, present
+from cxi.authority.field import FieldContext, resolve
+from cxi.authority.grant import Grant, mint
+from cxi.authority.reading import read_call
+from cxi.authority.release import Release
+from cxi.canonical import Digest, JsonValue
+from cxi.effects.base import Adapter, Atom, Effect, Snapshot
+from cxi.effects.entity import Circumstance, atom_request, call_request
+from cxi.effects.listed import plan_listed
+from cxi.effects.protect import ProtectedPaths, touches
+from cxi.effects.snapshot import read_set_digest, stale
+from cxi.errors import Code, Reason, Refused
+from cxi.ledger.base import Draw, Lease, Ledger, Recorded, State
+from cxi.log.entry import LogEntry
+from cxi.manifest import (
+    Action,
+    Assurance,
+    CanonicalCall,
+    Commitment,
+    FieldEvidence,
+    FieldValue,
+    Instant,
+    Invocation,
+    Manifest,
+    Nonce,
+    Principal,
+    Role,
+)
+from cxi.policy.base import Monitor, Permitted
+from cxi.provenance import Segment, TrustedRequest
+from cxi.values.base import Value
+
+LAUNCH_SECONDS: Final = 30.0  # a lease that is not launched by then never is
+SEQUENCE_TRIES: Final = 8  # draws of one grant that may race before the gate refuses
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What an agent asks for.
+
+    Attributes:
+        call: The call's id in the log; the gate's own, never the agent's.
+        tool: `files.write_file`.
+        arguments: As received, read strictly.
+        idempotency_key: The digest of the caller's key, or empty.
+        prior: What the ledger knows of that key in this session: (action digest, state, answer), or None.
+    """
+
+    call: str
+    tool: str
+    arguments: JsonValue
+    idempotency_key: Digest = ""
+    prior: tuple[Digest, State, Recorded] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPin:
+    """What the lock says of a tool as its server lists it now.
+
+    Attributes:
+        server_identity: Digest of the program and arguments, or URL.
+        definition: Digest of the definition.
+        refused: Why it may not be called, or None.
+    """
+
+    server_identity: Digest
+    definition: Digest
+    refused: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Everything that one session has, frozen for one decision.
+
+    Attributes:
+        principal: Who acts, in which session.
+        epoch: The policy epoch that the session sees.
+        request: The trusted request; None where no task is open.
+        task: The task's name, or empty.
+        grants: Of the task and the standing rules.
+        releases: All releases made in this session.
+        approvals: Approvals of persons for this session.
+        evidence: Evidence records of registered sources.
+        state: Trusted values by type name (`RepoPath`: what admitted calls with trusted fields wrote).
+        segments: W segments, to say where a value was seen.
+        ended: Why the session may no longer act, or None.
+    """
+
+    principal: Principal
+    epoch: tuple[int, Digest]
+    request: TrustedRequest | None = None
+    task: str = ""
+    grants: tuple[Grant, ...] = ()
+    releases: tuple[Release, ...] = ()
+    approvals: tuple[Approval, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    state: Mapping[str, tuple[Value, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    segments: tuple[Segment, ...] = ()
+    ended: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Admissible:
+    """Steps 1 to 4 hold, and a grant covers the event.
+
+    Attributes:
+        proposal: What was asked.
+        contract: The tool's contract.
+        action: What is asked, canonically.
+        evidence: Why each protected field has authority.
+        effect: What would happen.
+        commitment: The effect commitment.
+        grant: What the event is drawn from.
+        approval: The approval that is spent with it, or empty.
+        reads: The read set, to be compared before the sink.
+    """
+
+    proposal: Proposal
+    contract: ToolContract
+    action: Action
+    evidence: tuple[FieldEvidence, ...]
+    effect: Effect
+    commitment: Commitment
+    grant: Grant
+    approval: str
+    reads: Mapping[tuple[str, ...], Digest]
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A call that is no sink and may be made.
+
+    Attributes:
+        proposal: What was asked.
+        contract: The tool's contract.
+        action: What is asked, canonically.
+        effect: Reads only.
+        authorized_by: The permits that hold.
+    """
+
+    proposal: Proposal
+    contract: ToolContract
+    action: Action
+    effect: Effect
+    authorized_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoOp:
+    """A sink's call that would change nothing: answered without calling it."""
+
+    proposal: Proposal
+    action: Action
+
+
+Decision: TypeAlias = Admissible | Cleared | NoOp | Recorded | Refused
+# Writes the log entry of an admission; salts and openings are the session's business.
+DescribeAdmission: TypeAlias = Callable[[Manifest, Admissible], LogEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdicts:
+    """Step 4's answers.
+
+    Attributes:
+        permits: All permits of the call and of its atoms.
+        chosen: Concrete field to the permits each of which alone permits every atom whose target is that field's value.
+        reasons: Denials, the call's first.
+    """
+
+    permits: frozenset[str]
+    chosen: Mapping[str, frozenset[str]]
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The one way to a sink.
+
+    Attributes:
+        contracts: By tool name.
+        pins: By tool name; a tool without a pin is unpinned.
+        adapters: By kind.
+        monitor: The policies in force.
+        ledger: Where capabilities are spent.
+        protected: CXI's own files.
+        constants: What contracts may name, `root`.
+    """
+
+    contracts: Mapping[str, ToolContract]
+    pins: Mapping[str, ToolPin]
+    adapters: Mapping[str, Adapter]
+    monitor: Monitor
+    ledger: Ledger
+    protected: ProtectedPaths
+    constants: Mapping[str, str]
+
+    def decide(self, proposal: Proposal, session: Standing, snapshot: Snapshot, now: Instant) -> Decision:
+        """Steps 1 to 4, and the choice of the grant; pure.
+
+        Args:
+            proposal: What the agent asks for.
+            session: What the session has.
+            snapshot: The world, which remembers what was read.
+            now: Seconds since the epoch.
+
+        Returns:
+            `Admissible` for a sink, `Cleared` for a call that is none, `NoOp` where a sink's call would change nothing,
+            `Recorded` where the same action was done under the same key and the contract replays, else `Refused` with every
+            reason, in the order of the steps.
+        """
+        if session.ended is not None:
+            return Refused((session.ended,))
+        contract = self.contracts.get(proposal.tool)
+        pin = self.pins.get(proposal.tool)
+        if contract is None:
+            known = pin is not None
+            return Refused.of(
+                Code.TOOL_UNCONTRACTED if known else Code.TOOL_UNKNOWN,
+                f"no contract describes `{proposal.tool}`" if known else f"no server offers `{proposal.tool}`",
+                where=proposal.tool,
+            )
+        if pin is None:
+            return Refused.of(Code.TOOL_UNKNOWN, f"its server does not offer `{proposal.tool}`", where=proposal.tool)
+        if pin.refused is not None:
+            return Refused((pin.refused,))
+
+        # 1. canonicalize
+        call = read_call(contract, proposal.arguments, snapshot.root, constants=self.constants)
+        if isinstance(call, Refused):
+            return call
+
+        # 3. exact effect: planned before step 2, which judges the values that the adapter reads out of payloads as well
+        planned = self._plan(contract, call, snapshot)
+        effect = planned if isinstance(planned, Effect) else _UNREAD
+        action = Action(session.principal, pin.server_identity, pin.definition, call, effect.derived)
+        if (replayed := _replay(proposal, contract, action)) is not None:
+            return replayed
+        effect_reasons = (
+            planned.reasons if isinstance(planned, Refused) else self._judge_effect(contract, effect, snapshot)
+        )
+
+        # 4. policy: the call, and every atom
+        verdicts = self._judge_policy(contract, action, effect, session, snapshot, now)
+        commitment = Commitment(
+            adapter=effect.adapter,
+            snapshot=read_set_digest(snapshot.reads),
+            atoms=effect.digest,
+            authorized_by=tuple(sorted(verdicts.permits)),
+            assurance=effect.assurance,
+            policy_epoch=session.epoch,
+            principal=session.principal.agent,
+        )
+        approval, approval_reason = _match_approval(session, action, commitment, now)
+
+        # 2. field authority
+        idle = contract.sink and not effect.atoms and isinstance(contract.effect, ListedEffect | AdapterEffect)
+        resolved = self._resolve_fields(contract, action, verdicts.chosen, session, snapshot, approval, now, idle=idle)
+        evidence = () if isinstance(resolved, Refused) else resolved
+        field_reasons = resolved.reasons if isinstance(resolved, Refused) else ()
+
+        # 5. (the pure half) which grant covers the event?
+        grant = _choose_grant(contract, action, session, approval, now) if contract.sink and not idle else None
+        grant_reasons = (grant,) if isinstance(grant, Reason) else ()
+
+        reasons = (*field_reasons, *effect_reasons, *verdicts.reasons, *grant_reasons)
+        if reasons:
+            stale = (approval_reason,) if approval_reason is not None else ()
+            return Refused((*reasons, *stale))
+        if idle:
+            return NoOp(proposal, action)
+        if not contract.sink:
+            return Cleared(proposal, contract, action, effect, commitment.authorized_by)
+        if not isinstance(grant, Grant):  # INVARIANT (grant-before-sink): a sink without a grant has a reason above
+            raise AssertionError(proposal.tool)
+        return Admissible(
+            proposal, contract, action, evidence, effect, commitment, grant, approval.id if approval else "", dict(snapshot.reads)
+        )
+
+    def admit(
+        self, admissible: Admissible, nonce: Nonce, now: Instant, *, describe: DescribeAdmission, influences: Sequence[str] = ()
+    ) -> Lease | Recorded | Refused:
+        """Step 5: draw a capability from the grant and spend it, durably, with the log entry in the same transaction.
+
+        Args:
+            admissible: What steps 1 to 4 found.
+            nonce: Fresh randomness.
+            now: Seconds since the epoch.
+            describe: Writes the admission's log entry.
+            influences: Names of the untrusted sources that influenced the call, for the origin index.
+
+        Raises:
+            LedgerError: where the ledger or the log cannot be written; nothing was spent.
+        """
+        action, commitment, grant = admissible.action, admissible.commitment, admissible.grant
+        session = action.principal.session
+        deadline = now + LAUNCH_SECONDS
+        refused: Refused | None = None
+        for _ in range(SEQUENCE_TRIES):
+            sequence = self.ledger.drawn(session, grant.id, 0.0) + 1
+            capability = mint(
+                grant,
+                session=session,
+                action=action.digest,
+                effect=commitment.digest,
+                sequence=sequence,
+                nonce=nonce,
+                expires=deadline,
+            )
+            invocation = Invocation(
+                grant.id, capability.digest, sequence, nonce, action.event_key(), admissible.proposal.idempotency_key
+            )
+            manifest = Manifest(action, admissible.evidence, commitment, invocation)
+            draw = Draw(
+                call=admissible.proposal.call,
+                limit=grant.count,
+                window=grant.window,
+                repeat=str(admissible.contract.repeat),
+                action=action.digest,
+                deadline=capability.expires,
+                approval=admissible.approval,
+                touches=touched_by(action, admissible.effect),
+                influences=tuple(influences),
+            )
+            answer = self.ledger.consume(manifest, draw, describe(manifest, admissible), now)
+            if not (isinstance(answer, Refused) and answer.codes == (Code.CAPABILITY_USED,)):
+                return answer
+            refused = answer  # another caller drew this sequence first: draw the next one
+        if refused is None:
+            raise AssertionError("unreachable: at least one draw was tried")
+        return refused
+
+    def _plan(self, contract: ToolContract, call: CanonicalCall, snapshot: Snapshot) -> Effect | Refused:
+        match contract.effect:
+            case NoEffect():
+                return Effect("none/1", (), Assurance.DECLARED)
+            case CallEffect():
+                return Effect("call/1", (), Assurance.DECLARED)
+            case ListedEffect(atoms):
+                return plan_listed(tuple((atom.kind, atom.field) for atom in atoms), call, snapshot)
+            case AdapterEffect(adapter, inputs):
+                known = self.adapters.get(adapter)
+                if known is None:
+                    return Refused.of(Code.EFFECT_UNSUPPORTED, f"no adapter `{adapter}` is built in", where=adapter)
+                return known.plan(call, inputs, snapshot)
+            case _:
+                assert_never(contract.effect)
+
+    def _judge_effect(self, contract: ToolContract, effect: Effect, snapshot: Snapshot) -> tuple[Reason, ...]:
+        """Step 3's own denials: CXI's files, and a tool that would act though its contract says that it is no sink."""
+        reasons = list(touches(effect, self.protected, snapshot))
+        if not contract.sink:
+            reasons.extend(
+                Reason(
+                    Code.EFFECT_UNSUPPORTED,
+                    f"the contract says that it is no sink, but it would do `{atom.kind}`",
+                    where=_describe(atom),
+                    needs="a contract that says what the tool does",
+                )
+                for atom in effect.atoms
+                if atom.kind not in READS
+            )
+        return tuple(reasons)
+
+    def _judge_policy(
+        self,
+        contract: ToolContract,
+        action: Action,
+        effect: Effect,
+        session: Standing,
+        snapshot: Snapshot,
+        now: Instant,
+    ) -> _Verdicts:
+        """Step 4: the call and each atom is one request; everything that denies reports."""
+        circumstance = Circumstance(
+            agent=session.principal.agent,
+            tool=contract.name,
+            task=session.task,
+            evidence=present(session.evidence, snapshot, now),
+            approved=False,
+            assurance=str(effect.assurance),
+        )
+        reasons: list[Reason] = []
+        permits: set[str] = set()
+        chosen: dict[str, frozenset[str]] = {}
+        verdict = self.monitor.decide(call_request(contract, action, snapshot.root, circumstance))
+        if isinstance(verdict, Permitted):
+            permits.update(verdict.by)
+        else:
+            reasons.extend(verdict.reasons)
+        for atom in effect.atoms:
+            verdict = self.monitor.decide(atom_request(atom, snapshot.root, circumstance))
+            by = frozenset(verdict.by) if isinstance(verdict, Permitted) else frozenset[str]()
+            if isinstance(verdict, Refused):
+                reasons.extend(verdict.reasons)
+            permits |= by
+            if atom.field:
+                chosen[atom.field] = chosen[atom.field] & by if atom.field in chosen else by
+        return _Verdicts(frozenset(permits), chosen, tuple(reasons))
+
+    def _resolve_fields(
+        self,
+        contract: ToolContract,
+        action: Action,
+        chosen: Mapping[str, frozenset[str]],
+        session: Standing,
+        snapshot: Snapshot,
+        approval: Approval | None,
+        now: Instant,
+        *,
+        idle: bool,
+    ) -> tuple[FieldEvidence, ...] | Refused:
+        """Step 2. Where nothing would happen, a bounded choice has no atom to be judged by, so it counts as inside."""
+        leaves: Sequence[FieldValue] = [
+            leaf for leaf in (*action.call.fields, *action.derived) if leaf.role is Role.PROTECTED
+        ]
+        if idle:
+            chosen = {leaf.path: _choices(contract, leaf) for leaf in leaves}
+        context = FieldContext(
+            request=session.request,
+            root=snapshot.root,
+            releases=session.releases,
+            void=_void_releases(contract, session, snapshot, now),
+            approval=approval,
+            state=session.state,
+            segments=session.segments,
+            chosen=chosen,
+        )
+        return resolve(contract, leaves, context)
+
+
+# What stands in for an effect that could not be read: no atoms, and never admitted, because its refusal is a reason.
+_UNREAD: Final = Effect("unread/1", (), Assurance.DECLARED)
+
+
+def touched_by(action: Action, effect: Effect) -> tuple[tuple[str, str], ...]:
+    """The records and paths that a call touches, for the origin index: (type, canonical) of each protected value and atom."""
+    found: dict[tuple[str, str], None] = {}
+    for leaf in (*action.call.fields, *action.derived):
+        if leaf.role is Role.PROTECTED and leaf.value.canonical is not None:
+            found[leaf.value.type, str(leaf.value.canonical)] = None
+    for atom in effect.atoms:
+        if atom.kind.startswith("fs.") and atom.kind not in READS:
+            found["path", atom.target] = None
+    return tuple(found)
+
+
+def _choices(contract: ToolContract, leaf: FieldValue) -> frozenset[str]:
+    origins = contract.fields[leaf.contract].origins
+    return frozenset(policy for origin in origins if isinstance(origin, Choice) for policy in origin.policies)
+
+
+def _describe(atom: Atom) -> str:
+    return f"{atom.kind} {atom.target}"
+
+
+def _match_approval(
+    session: Standing, action: Action, commitment: Commitment, now: Instant
+) -> tuple[Approval | None, Reason | None]:
+    """The approval that covers exactly this call, or why one for this call does not."""
+    why: Reason | None = None
+    for approval in session.approvals:
+        reason = approval.holds(action.digest, commitment.digest, action.principal.session, now)
+        if reason is None:
+            return approval, None
+        if approval.action == action.digest:
+            why = reason
+    return None, why
+
+
+def _replay(proposal: Proposal, contract: ToolContract, action: Action) -> Recorded | Refused | None:
+    """The recorded answer of the same action under the same key; a key that was used for another action is a conflict."""
+    if proposal.prior is None:
+        return None
+    used, state, recorded = proposal.prior
+    if used != action.digest:
+        return Refused.of(
+            Code.KEY_REUSE_CONFLICT, f"the idempotency key was used for another action (call `{recorded.call}`)", where=contract.name
+        )
+    return recorded if state is State.DONE and contract.repeat is Repeat.REPLAY else None
+
+
+def _void_releases(
+    contract: ToolContract, session: Standing, snapshot: Snapshot, now: Instant
+) -> Mapping[Digest, Reason]:
+    """Which of the releases to this tool no longer hold, and why (design, section 1; `authority.release`)."""
+    void: dict[Digest, Reason] = {}
+    for release in session.releases:
+        where = release.destination
+        if not where.startswith(contract.name + "."):
+            continue
+        if release.policy_epoch != session.epoch:
+            void[release.id] = Reason(Code.EPOCH_CHANGED, "the release is of an older policy epoch", where=where)
+        elif release.task != session.task:
+            void[release.id] = Reason(Code.RELEASE_VOID, "the release is of another task", where=where)
+        elif now >= release.expires:
+            void[release.id] = Reason(Code.EXPIRED, "the release has expired", where=where)
+        elif stale(release.reads, snapshot):
+            void[release.id] = Reason(Code.RELEASE_VOID, "what the release's validators read has changed", where=where)
+    return void
+
+
+def _choose_grant(
+    contract: ToolContract, action: Action, session: Standing, approval: Approval | None, now: Instant
+) -> Grant | Reason:
+    """The first grant that covers the event: an approval for it, then the task's, then a standing one."""
+    if approval is not None:
+        return Grant(f"approval/{approval.id}", contract.name, 1, expires=approval.expires)
+    late: Grant | None = None
+    for grant in session.grants:
+        if grant.tool != contract.name or not _fits(grant, action):
+            continue
+        if grant.expires and now >= grant.expires:
+            late = grant
+            continue
+        return grant
+    if late is not None:
+        return Reason(Code.EXPIRED, f"grant `{late.id}` has expired", where=contract.name)
+    if not session.task:
+        return Reason(Code.TASK_NONE, "no task is open, so nothing is granted", where=contract.name)
+    return Reason(
+        Code.GRANT_MISSING,
+        f"task `{session.task}` does not grant `{contract.name}`",
+        where=contract.name,
+        needs="a task that grants it, or an approval",
+    )
+
+
+def _fits(grant: Grant, action: Action) -> bool:
+    """Whether every constrained field has one of the grant's values."""
+    for name, allowed in grant.constraints.items():
+        found = [leaf.value.canonical for leaf in (*action.call.fields, *action.derived) if leaf.contract == name]
+        if not found or any(value not in allowed for value in found):
+            return False
+    return True
