@@ -1,0 +1,594 @@
+"""What belongs to one task? The request, the segments, the releases, the grants - and one turn after another.
+
+- A session is opened by the host on the request channel and bound to (tenant, user, agent, credential). Nothing is shared between
+  two sessions but the registry, the ledger and the log.
+- With no task open the request authority is empty; a later user message is a new T segment.
+- `propose` is a turn up to the sink, `finish` what comes after it; between the two the caller launches exactly the warrant it was given.
+- Every answer that the agent sees comes back as a W segment; declassifiers run over it, and nothing else makes releases.
+
+    prepared = session.propose("files.write_file", {"path": "src/tax.py", "content": "…"})
+    match prepared:
+        case Answered(result): ...                       # refused, a no-op, or a recorded answer: nothing to launch
+        case Ready(warrant): result = session.finish(prepared, executor.execute(warrant))
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+import orjson
+
+from cxi.authority.approval import Approval
+from cxi.authority.contract import ToolContract
+from cxi.authority.declassifier import Declassifier, declassify
+from cxi.authority.evidence import EvidenceSource, collect
+from cxi.authority.grant import Grant
+from cxi.canonical import Digest, JsonValue, digest
+from cxi.effects.base import World
+from cxi.effects.realized import differences
+from cxi.effects.snapshot import RecordingSnapshot, stale
+from cxi.errors import AuthorityError, Code, LedgerError, MalformedError, NotStarted, OutcomeUnknown, Reason, Refused
+from cxi.gate import Admissible, Cleared, Gate, NoOp, Proposal, Standing, touched_by
+from cxi.ledger.base import Lease, Ledger, Outcome, Receipt, Recorded, State
+from cxi.log.commitment import Opening, commit
+from cxi.log.entry import EntryType, LogEntry
+from cxi.manifest import Action, Assurance, CanonicalCall, Instant, Manifest, Principal, Role
+from cxi.provenance import Channel, RequestChannel, Segment, Source, TrustedRequest, open_request
+from cxi.sinks.base import Answer, Clearance
+from cxi.values.base import Value
+
+MAX_SEGMENT: Final = 1024 * 1024  # code points of one result that are kept, to say where a value was seen
+MAX_SEGMENTS: Final = 512
+
+AnswerKind: TypeAlias = Literal["refused", "no-op", "recorded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A turn that has reached its sink: launch the warrant, then `finish`.
+
+    Attributes:
+        id: The call's id in the log.
+        warrant: A `Lease` for a sink, a `Clearance` for a call that is none.
+        decision: What the gate found.
+    """
+
+    id: str
+    warrant: Lease | Clearance
+    decision: Admissible | Cleared
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A turn that ended before its sink.
+
+    Attributes:
+        id: The call's id in the log.
+        result: An MCP `CallToolResult` as JSON, for the agent.
+        kind: How it ended.
+        refused: The refusal, where it is one.
+    """
+
+    id: str
+    result: Mapping[str, JsonValue]
+    kind: AnswerKind
+    refused: Refused | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A turn that is over.
+
+    Attributes:
+        id: The call's id in the log.
+        result: What the agent sees.
+        receipt: For a sink, its receipt.
+        refused: What went wrong at or after the sink, if anything did.
+    """
+
+    id: str
+    result: Mapping[str, JsonValue]
+    receipt: Receipt | None = None
+    refused: Refused | None = None
+
+
+Prepared: TypeAlias = Ready | Answered
+
+
+class Openings:
+    """Where openings of commitments go; `cxi.log.opening.OpeningStore` is the one on disk."""
+
+    def put(self, openings: Sequence[Opening], *, session: str, now: Instant) -> None:
+        """Keep these openings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What a session is handed; all of it is fixed when the guard opens.
+
+    Attributes:
+        gate: The gate.
+        ledger: The ledger.
+        openings: Where openings go.
+        world: The live world.
+        root: The declared root's absolute, real path.
+        case_sensitive, normalizes: The root's case and Unicode rule.
+        tasks: Task name to its grants.
+        standing: Standing grants.
+        declassifiers: By the tool that they read.
+        evidence: By the tool that they read.
+        clock: Seconds since the epoch.
+        entropy: Random bytes, that many.
+    """
+
+    gate: Gate
+    ledger: Ledger
+    openings: Openings
+    world: World
+    root: str
+    case_sensitive: bool
+    normalizes: bool
+    tasks: Mapping[str, tuple[Grant, ...]]
+    standing: tuple[Grant, ...]
+    declassifiers: Mapping[str, tuple[Declassifier, ...]]
+    evidence: Mapping[str, tuple[EvidenceSource, ...]]
+    clock: Callable[[], Instant]
+    entropy: Callable[[int], bytes]
+
+
+class Session:
+    """One principal's turns, in order. Thread-safe."""
+
+    def __init__(self, wiring: Wiring, principal: Principal, epoch: tuple[int, Digest], credential: str) -> None:
+        self._wiring = wiring
+        self._lock = threading.RLock()
+        self._credential = credential
+        self._counter = 0
+        self._standing = Standing(principal=principal, epoch=epoch, grants=wiring.standing)
+        # INVARIANT (frozen-origins): what earlier sessions touched is fixed when this one opens.
+        self._touched = frozenset(wiring.ledger.touched(principal.tenant))
+        self._own: set[tuple[str, str]] = set()
+        wiring.ledger.open_session(
+            principal.tenant, principal.user, principal.agent, principal.session, credential, wiring.clock()
+        )
+
+    @property
+    def id(self) -> str:
+        return self._standing.principal.session
+
+    @property
+    def standing(self) -> Standing:
+        """The session as the gate sees it now."""
+        return self._standing
+
+    # --- the request channel -------------------------------------------------------------------------------------------
+
+    def start_task(self, request: str, task: str | None, *, channel: RequestChannel, credential: str) -> str | Refused:
+        """Open a task with the person's own words; a task that is open ends.
+
+        Args:
+            request: The words, exactly.
+            task: The task's name in the configuration, or None for one that grants nothing by itself.
+            channel: What carried them.
+            credential: The id of the credential that the host checked.
+
+        Returns:
+            The task's name, or why it cannot be opened.
+
+        Raises:
+            LedgerError: where it cannot be logged.
+        """
+        if task is not None and task not in self._wiring.tasks:
+            known = ", ".join(f"`{name}`" for name in sorted(self._wiring.tasks)) or "none"
+            return Refused.of(Code.TASK_NONE, f"no task `{task}` is configured", where=task, needs=f"one of: {known}")
+        with self._lock:
+            segment = open_request(self._next("r"), channel, credential, request)
+            if isinstance(segment, Reason):
+                return Refused((segment,))
+            name = task or "request"
+            grants = (*self._wiring.tasks.get(name, ()), *self._wiring.standing)
+            self._log(EntryType.TASK, "", {"act": "start", "task": name, "channel": str(channel)}, {"request": request}, durable=True)
+            self._standing = replace(
+                self._standing, request=TrustedRequest((segment,)), task=name, grants=grants, releases=(), approvals=(), evidence=()
+            )
+            return name
+
+    def add_request(self, text: str, *, channel: RequestChannel, credential: str) -> Refused | None:
+        """A later message of the person, as a new T segment of the open task."""
+        with self._lock:
+            if self._standing.request is None:
+                return Refused.of(Code.TASK_NONE, "no task is open", where="request")
+            segment = open_request(self._next("r"), channel, credential, text)
+            if isinstance(segment, Reason):
+                return Refused((segment,))
+            self._log(EntryType.TASK, "", {"act": "add", "task": self._standing.task}, {"request": text}, durable=True)
+            request = TrustedRequest((*self._standing.request.segments, segment))
+            self._standing = replace(self._standing, request=request)
+            return None
+
+    def stop_task(self) -> None:
+        """Close the task: the request's authority, its grants and its releases end."""
+        with self._lock:
+            if self._standing.request is None:
+                return
+            self._log(EntryType.TASK, "", {"act": "stop", "task": self._standing.task}, {}, durable=True)
+            self._standing = replace(
+                self._standing, request=None, task="", grants=self._wiring.standing, releases=(), approvals=(), evidence=()
+            )
+
+    def approve(self, approval: Approval) -> None:
+        """Add an approval that came over the approver's channel; the ledger spends it once."""
+        with self._lock:
+            self._log(EntryType.PERSON, "", {"act": "approve", "approval": approval.id, "by": approval.approver}, {}, durable=True)
+            self._standing = replace(self._standing, approvals=(*self._standing.approvals, approval))
+
+    def end(self, code: Code, detail: str) -> None:
+        """No further call of this session is decided."""
+        with self._lock:
+            self._standing = replace(self._standing, ended=Reason(code, detail, where=self.id))
+
+    def close(self) -> None:
+        """Close the session; it can be closed twice."""
+        with self._lock:
+            if self._standing.ended is None:
+                self.end(Code.SESSION_UNKNOWN, "the session is closed")
+                self._wiring.ledger.close_session(self.id, self._wiring.clock())
+
+    # --- a turn --------------------------------------------------------------------------------------------------------
+
+    def propose(self, tool: str, arguments: JsonValue, *, idempotency_key: str = "") -> Prepared:
+        """One turn up to the sink. Never raises for what an agent can send.
+
+        Args:
+            tool: `files.write_file`.
+            arguments: The call's arguments, read strictly (`canonical.parse_json`).
+            idempotency_key: The caller's key, or empty.
+        """
+        call = "a-" + self._wiring.entropy(4).hex()
+        try:
+            return self._propose(call, tool, arguments, idempotency_key)
+        except MalformedError as error:
+            return self._refuse(call, tool, Refused((error.reason,)))
+        except LedgerError as error:
+            return self._refuse(call, tool, Refused.of(Code.LEDGER_UNAVAILABLE, str(error), where="ledger"))
+
+    def _propose(self, call: str, tool: str, arguments: JsonValue, idempotency_key: str) -> Prepared:
+        wiring, standing, now = self._wiring, self._standing, self._wiring.clock()
+        key = digest({"idempotency_key": idempotency_key}) if idempotency_key else ""
+        prior = wiring.ledger.recorded(self.id, key) if key else None
+        snapshot = RecordingSnapshot(wiring.world, wiring.root, wiring.case_sensitive, wiring.normalizes)
+        decision = wiring.gate.decide(Proposal(call, tool, arguments, key, prior), standing, snapshot, now)
+        match decision:
+            case Refused():
+                return self._refuse(call, tool, decision)
+            case NoOp():
+                self._log(EntryType.NO_OP, call, {"tool": tool}, _values(decision.action))
+                return Answered(call, text_result(f"no change: `{tool}` would change nothing, so it was not called"), "no-op")
+            case Recorded():
+                return self._replay(call, tool, decision)
+            case Cleared():
+                body: dict[str, JsonValue] = {"tool": tool, "authorized_by": list(decision.authorized_by)}
+                self._log(EntryType.READ, call, body, _values(decision.action))
+                return Ready(call, Clearance(decision.action.call, call), decision)
+            case Admissible():
+                return self._admit(decision)
+
+    def _admit(self, admissible: Admissible) -> Prepared:
+        wiring, call, tool = self._wiring, admissible.proposal.call, admissible.proposal.tool
+        openings: list[Opening] = []
+
+        def describe(manifest: Manifest, found: Admissible) -> LogEntry:
+            openings.clear()
+            return LogEntry(EntryType.ADMISSION, call, self.id, self._describe(manifest, found, openings))
+
+        answer = wiring.gate.admit(
+            admissible, wiring.entropy(16).hex(), wiring.clock(), describe=describe, influences=self._influences()
+        )
+        match answer:
+            case Refused():
+                return self._refuse(call, tool, answer)
+            case Recorded():
+                return self._replay(call, tool, answer)
+            case Lease():
+                wiring.openings.put(openings, session=self.id, now=wiring.clock())
+                # The commitment is checked again, after the draw and before the sink.
+                changed = stale(admissible.reads, wiring.world)
+                if changed:
+                    names = ", ".join(f"`{' '.join(question)}`" for question in changed[:3])
+                    refused = Refused.of(Code.SNAPSHOT_CHANGED, f"{names} changed before the sink ran", where=tool)
+                    self._settle(answer, admissible, Outcome(State.FAILED, detail="snapshot changed"))
+                    return self._refuse(call, tool, refused)
+                return Ready(call, answer, admissible)
+
+    def finish(self, prepared: Ready, answer: Answer | NotStarted | OutcomeUnknown) -> Finished:
+        """What comes after the sink: compare, settle, keep the result as W, run declassifiers.
+
+        Args:
+            prepared: What `propose` gave.
+            answer: What the tool answered, or how the launch went wrong.
+
+        Returns:
+            What the agent sees, with the receipt of a sink.
+        """
+        decision = prepared.decision
+        try:
+            if isinstance(decision, Cleared):
+                return self._finish_read(prepared, decision, answer)
+            if not isinstance(prepared.warrant, Lease):  # INVARIANT (lease-for-a-sink)
+                raise AssertionError(prepared.id)
+            return self._finish_sink(prepared, prepared.warrant, decision, answer)
+        except (LedgerError, AuthorityError) as error:
+            refused = Refused.of(Code.LEDGER_UNAVAILABLE, str(error), where="ledger")
+            return Finished(prepared.id, refusal_result(decision.proposal.tool, refused, prepared.id, changed=True), None, refused)
+
+    def _finish_read(self, prepared: Ready, decision: Cleared, answer: Answer | NotStarted | OutcomeUnknown) -> Finished:
+        if isinstance(answer, Answer):
+            self._receive_result(decision.contract, decision.action.call, prepared.id, answer)
+            return Finished(prepared.id, answer.result)
+        refused = Refused((answer.reason,))
+        self._log(EntryType.REFUSAL, prepared.id, _codes(decision.proposal.tool, refused), _details(refused))
+        return Finished(prepared.id, refusal_result(decision.proposal.tool, refused, prepared.id), None, refused)
+
+    def _finish_sink(
+        self, prepared: Ready, lease: Lease, decision: Admissible, answer: Answer | NotStarted | OutcomeUnknown
+    ) -> Finished:
+        tool = decision.proposal.tool
+        outcome, refused = self._judge_outcome(decision, answer)
+        receipt = self._settle(lease, decision, outcome)
+        if outcome.state is not State.FAILED:
+            with self._lock:
+                self._own.update(touched_by(decision.action, decision.effect))
+        if isinstance(answer, Answer):
+            self._receive_result(decision.contract, decision.action.call, prepared.id, answer)
+            if outcome.state is State.DONE and not answer.failed:
+                self._remember_written(decision)
+        if refused is not None:
+            changed = outcome.state is not State.FAILED
+            return Finished(prepared.id, refusal_result(tool, refused, prepared.id, changed=changed), receipt, refused)
+        if not isinstance(answer, Answer):
+            raise AssertionError("unreachable: an answer that is none has a refusal")
+        return Finished(prepared.id, answer.result, receipt)
+
+    def _judge_outcome(
+        self, decision: Admissible, answer: Answer | NotStarted | OutcomeUnknown
+    ) -> tuple[Outcome, Refused | None]:
+        """What is known of the effect: compared with the commitment where it can be seen, else the sink's own word."""
+        world = self._wiring.world
+        seen = decision.effect.assurance is not Assurance.DECLARED
+        if isinstance(answer, NotStarted):
+            return Outcome(State.FAILED, detail=str(answer.reason.code)), Refused((answer.reason,))
+        if isinstance(answer, OutcomeUnknown):
+            # Where the effect can be seen, the world answers what the sink did not.
+            if seen and not differences(decision.effect, self._wiring.root, world):
+                return Outcome(State.DONE, detail="reconciled: the effect is there"), Refused((answer.reason,))
+            return Outcome(State.OUTCOME_UNKNOWN, detail=str(answer.reason.code)), Refused((answer.reason,))
+        if not seen:
+            return Outcome(State.DONE, answer.result), None
+        if answer.failed and not stale(decision.reads, world):
+            return Outcome(State.FAILED, answer.result, detail="the sink failed and nothing changed"), None
+        found = differences(decision.effect, self._wiring.root, world)
+        if found:
+            detail = "; ".join(found[:3])
+            return (
+                Outcome(State.DONE, answer.result, differs=found, detail="the realized effect differs"),
+                Refused.of(Code.EFFECT_DIFFERS, f"the sink did not do what was admitted: {detail}", where=decision.proposal.tool),
+            )
+        return Outcome(State.DONE, answer.result), None
+
+    def _settle(self, lease: Lease, decision: Admissible, outcome: Outcome) -> Receipt:
+        body: dict[str, JsonValue] = {
+            "tool": decision.proposal.tool,
+            "state": str(outcome.state),
+            "assurance": str(decision.effect.assurance),
+            "differs": len(outcome.differs),
+        }
+        hidden: dict[str, JsonValue] = {"detail": outcome.detail} if outcome.detail else {}
+        if outcome.differs:
+            hidden["differences"] = list(outcome.differs)
+        entry = self._entry(EntryType.SETTLEMENT, lease.call, body, hidden)
+        return self._wiring.ledger.settle(lease, outcome, entry, self._wiring.clock())
+
+    def _remember_written(self, decision: Admissible) -> None:
+        """A path that trusted fields named and an admitted call wrote is trusted state: staging it needs no new authority."""
+        trusted = {item.path for item in decision.evidence if item.kind in ("request", "release", "approval", "state")}
+        written = {atom.field for atom in decision.effect.atoms if atom.kind in ("fs.create", "fs.write")}
+        values = [leaf.value for leaf in decision.action.call.fields if leaf.path in trusted & written]
+        if values:
+            with self._lock:
+                state: dict[str, tuple[Value, ...]] = dict(self._standing.state)
+                for value in values:
+                    state[value.type] = tuple(dict.fromkeys((*state.get(value.type, ()), value)))
+                self._standing = replace(self._standing, state=MappingProxyType(state))
+
+    # --- what comes back -----------------------------------------------------------------------------------------------
+
+    def receive(self, server: str, kind: str, text: str) -> None:
+        """Text of a server that the agent will see (a prompt, a resource, instructions, a log line): W."""
+        with self._lock:
+            self._keep(Segment.of(self._next("s"), Source(Channel.SERVER_TEXT, server, kind), text[:MAX_SEGMENT]))
+
+    def _receive_result(self, contract: ToolContract, call: CanonicalCall, id: str, answer: Answer) -> None:
+        now = self._wiring.clock()
+        with self._lock:
+            source = Source(Channel.TOOL_RESULT, contract.name, id)
+            segment = Segment.of(self._next("s"), source, result_text(answer.result)[:MAX_SEGMENT])
+            self._keep(segment)
+            declassifiers = self._wiring.declassifiers.get(contract.name, ())
+            sources = self._wiring.evidence.get(contract.name, ())
+            if answer.failed or not (declassifiers or sources):
+                return
+            standing = self._standing
+            touched = self._touched | self._own
+            for declassifier in declassifiers:
+                snapshot = RecordingSnapshot(
+                    self._wiring.world, self._wiring.root, self._wiring.case_sensitive, self._wiring.normalizes
+                )
+                found, notes = declassify(
+                    declassifier,
+                    contract,
+                    call,
+                    answer.result,
+                    segment,
+                    snapshot,
+                    touched=touched,
+                    task=standing.task,
+                    epoch=standing.epoch,
+                    now=now,
+                )
+                known = {release.id for release in self._standing.releases}
+                new = tuple(release for release in found if release.id not in known)
+                if new or notes:
+                    body: dict[str, JsonValue] = {"declassifier": declassifier.name, "released": len(new), "skipped": len(notes)}
+                    hidden: dict[str, JsonValue] = {"values": [release.value.canonical for release in new], "notes": list(notes)}
+                    self._log(EntryType.RELEASE, id, body, hidden)
+                self._standing = replace(self._standing, releases=(*self._standing.releases, *new))
+            for evidence_source in sources:
+                record = collect(evidence_source, contract, call, answer.result, segment, now)
+                if record is not None:
+                    kept = tuple(item for item in self._standing.evidence if item.name != record.name)
+                    self._standing = replace(self._standing, evidence=(*kept, record))
+
+    def _keep(self, segment: Segment) -> None:
+        segments = (*self._standing.segments, segment)[-MAX_SEGMENTS:]
+        self._standing = replace(self._standing, segments=segments)
+
+    def _influences(self) -> tuple[str, ...]:
+        """The untrusted sources that the agent has seen in this session: any of them may have steered it."""
+        return tuple(dict.fromkeys(segment.source.name for segment in self._standing.segments if not segment.trusted))
+
+    # --- what is said and written --------------------------------------------------------------------------------------
+
+    def _refuse(self, call: str, tool: str, refused: Refused) -> Answered:
+        try:
+            self._log(EntryType.REFUSAL, call, _codes(tool, refused), _details(refused))
+        except LedgerError as error:
+            refused = refused + Refused.of(Code.LEDGER_UNAVAILABLE, f"the refusal could not be logged: {error}", where="log")
+        return Answered(call, refusal_result(tool, refused, call), "refused", refused)
+
+    def _replay(self, call: str, tool: str, recorded: Recorded) -> Answered:
+        self._log(EntryType.RECORDED, call, {"tool": tool, "of": recorded.call}, {})
+        answer = recorded.answer
+        result = answer if isinstance(answer, Mapping) else text_result("this call was done already; its answer was not kept")
+        return Answered(call, result, "recorded")
+
+    def _log(
+        self, kind: EntryType, call: str, body: Mapping[str, JsonValue], hidden: Mapping[str, JsonValue], *, durable: bool = False
+    ) -> None:
+        self._wiring.ledger.append(self._entry(kind, call, body, hidden), self._wiring.clock(), durable=durable)
+
+    def _entry(self, kind: EntryType, call: str, body: Mapping[str, JsonValue], hidden: Mapping[str, JsonValue]) -> LogEntry:
+        """An entry whose hidden values stand in it as salted commitments; their openings go to the erasable store."""
+        if not hidden:
+            return LogEntry(kind, call, self.id, body)
+        openings = self._hide(hidden)
+        self._wiring.openings.put([opening for _, opening in openings], session=self.id, now=self._wiring.clock())
+        return LogEntry(kind, call, self.id, {**body, "hidden": {name: opening.commitment for name, opening in openings}})
+
+    def _hide(self, hidden: Mapping[str, JsonValue]) -> list[tuple[str, Opening]]:
+        found: list[tuple[str, Opening]] = []
+        for name, value in hidden.items():
+            salt = self._wiring.entropy(16)
+            found.append((name, Opening(commit(value, salt), salt, value)))
+        return found
+
+    def _describe(self, manifest: Manifest, found: Admissible, openings: list[Opening]) -> dict[str, JsonValue]:
+        """The admission's body. The manifest's digest is itself a commitment to it: its nonce is random and not in the log."""
+        hidden = self._hide({**_values(found.action), "manifest": manifest.to_json(), "atoms": [atom.to_json() for atom in found.effect.atoms]})
+        openings.extend(opening for _, opening in hidden)
+        kinds: dict[str, int] = {}
+        for atom in found.effect.atoms:
+            kinds[atom.kind] = kinds.get(atom.kind, 0) + 1
+        return {
+            "mode": "enforce",
+            "tool": found.proposal.tool,
+            "manifest": manifest.digest,
+            "evidence": {item.path: {"regime": str(item.regime), "kind": item.kind} for item in manifest.evidence},
+            "effect": {
+                "adapter": manifest.effect.adapter,
+                "assurance": str(manifest.effect.assurance),
+                "atoms": kinds,
+                "authorized_by": list(manifest.effect.authorized_by),
+            },
+            "grant": manifest.invocation.grant,
+            "sequence": manifest.invocation.sequence,
+            "limit": found.grant.count,
+            "policy_epoch": list(manifest.effect.policy_epoch),
+            "carriage": manifest.carriage or "not claimed",
+            "hidden": {name: opening.commitment for name, opening in hidden},
+        }
+
+    def _next(self, prefix: str) -> str:
+        self._counter += 1
+        return f"{prefix}{self._counter}"
+
+
+def _values(action: Action) -> dict[str, JsonValue]:
+    """The protected and fixed values of a call, by their path, as log and `explain` name them."""
+    return {
+        f"field:{leaf.path}": leaf.value.canonical
+        for leaf in (*action.call.fields, *action.derived)
+        if leaf.role in (Role.PROTECTED, Role.FIXED)
+    }
+
+
+def _codes(tool: str, refused: Refused) -> dict[str, JsonValue]:
+    return {"tool": tool[:200], "reasons": list(refused.codes)}
+
+
+def _details(refused: Refused) -> dict[str, JsonValue]:
+    return {
+        "reasons": [
+            {"code": str(reason.code), "where": reason.where, "detail": reason.detail, "needs": reason.helps}
+            for reason in refused.reasons
+        ]
+    }
+
+
+def render_refusal(tool: str, refused: Refused, call: str, *, changed: bool = False) -> str:
+    """What the agent reads: each reason, what would help, and how a person finds out more.
+
+    Args:
+        tool: The tool as policies name it.
+        refused: The refusal.
+        call: The call's id in the log.
+        changed: Whether something may have happened already.
+    """
+    lines = [f"refused: {tool}"]
+    width = max(len(code) for code in refused.codes)
+    for reason in refused.reasons:
+        place = f"{reason.where}: " if reason.where and reason.where not in reason.detail else ""
+        lines.append(f"  {reason.code:<{width}}  {place}{reason.detail}")
+        lines.append(f"    needs: {reason.helps}")
+    tail = "something may have changed" if changed else "nothing was changed"
+    lines.append(f"{tail}. explain: cxi explain {call}")
+    return "\n".join(lines)
+
+
+def text_result(text: str, *, failed: bool = False) -> dict[str, JsonValue]:
+    """An MCP `CallToolResult` of one text."""
+    return {"content": [{"type": "text", "text": text}], "isError": failed}
+
+
+def refusal_result(tool: str, refused: Refused, call: str, *, changed: bool = False) -> dict[str, JsonValue]:
+    """A refusal as an ordinary tool result (`isError`), with the codes in `_meta` for programs."""
+    result = text_result(render_refusal(tool, refused, call, changed=changed), failed=True)
+    return {**result, "_meta": {"cxi.dev/refusal": {"call": call, "codes": list(refused.codes)}}}
+
+
+def result_text(result: Mapping[str, JsonValue]) -> str:
+    """Everything in a tool result that a model could read, as text."""
+    parts: list[str] = []
+    content = result.get("content")
+    if isinstance(content, list):
+        for block in content:
+            if isinstance(block, Mapping):
+                text = block.get("text")
+                parts.append(text if isinstance(text, str) else orjson.dumps(dict(block)).decode())
+    structured = result.get("structuredContent")
+    if structured is not None and not parts:
+        parts.append(orjson.dumps(structured, option=orjson.OPT_INDENT_2).decode())
+    return "\n".join(parts)
