@@ -1,0 +1,235 @@
+"""Which rules are in force, and what does each say?
+
+- Everything wrong in what the operator wrote is found at once, with file, line and what mends it: `ConfigError`.
+- INVARIANT (named): every policy has an `@id` that no other has, so that every decision can be named.
+- INVARIANT (validated): every policy passed Cedar's strict validation against the generated schema: no unknown action,
+  attribute, entity type or agent, and no access to an optional attribute without `has`.
+- Templates are refused: a policy that is linked at run time is in no digest.
+- A `Folder` or `Table` literal that names nothing is a warning: it may name what does not exist yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from types import MappingProxyType
+from typing import Final, Literal
+
+from cedarpy import PolicySet, Schema, pst, validate_policies
+
+from cxi.canonical import Digest, digest
+from cxi.errors import Code, ConfigError, Problem
+from cxi.policy.schema import SchemaJson, parse
+from cxi.policy.source import Piece, PolicySource, cut, hidden_in
+from cxi.policy.vocabulary import cedar_name
+
+ANNOTATIONS: Final = frozenset({"id", "issuer", "scope", "priority", "evidence", "text"})
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,127}")
+_POSITION: Final = re.compile(r"policy(\d+)")
+_PREFIX: Final = re.compile(r"^for policy `policy\d+`[:,] ")
+_WARNED: Final = frozenset({"Folder", "Table"})
+
+Exists = Callable[[str, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One policy in force.
+
+    Attributes:
+        id: Its `@id`.
+        effect: What it does where it holds.
+        text: Its `@text`, the sentence shown to people and models; empty where it has none.
+        issuer, scope, priority, evidence: Its annotations of these names, or empty.
+        file, line: Where it stands.
+        source: Its exact text.
+        actions: The actions of its scope; None means any.
+        parsed: Cedar's own reading of it.
+    """
+
+    id: str
+    effect: Literal["permit", "forbid"]
+    text: str
+    issuer: str
+    scope: str
+    priority: str
+    evidence: str
+    file: str
+    line: int
+    source: str
+    actions: frozenset[str] | None
+    parsed: pst.Template
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """All policies in force, frozen.
+
+    Attributes:
+        policies: By `@id`, in the order of the sources.
+        schema: The schema that they were validated against, in Cedar's JSON format.
+        digest: The digest of all sources and the schema; part of the policy epoch.
+        warnings: What is suspicious and no error.
+    """
+
+    policies: Mapping[str, Policy]
+    schema: SchemaJson
+    digest: Digest
+    warnings: tuple[Problem, ...]
+
+
+def shipped() -> PolicySource:
+    """The policies that come with the package: reads are permitted, secrets and git's own files are forbidden."""
+    text = resources.files("cxi.policy").joinpath("shipped.cedar").read_text(encoding="utf-8")
+    return PolicySource("cxi/shipped.cedar", text)
+
+
+def load(sources: Sequence[PolicySource], schema: SchemaJson, *, agents: Iterable[str], exists: Exists | None = None) -> Registry:
+    """Read, check and freeze all policies.
+
+    Args:
+        sources: Every file, `shipped()` among them if it is wanted.
+        schema: From `make_schema`.
+        agents: The agents of the configuration.
+        exists: Whether a `Folder` or `Table` of this id is there; without it nothing is warned of.
+
+    Raises:
+        ConfigError: with every problem of every file.
+    """
+    handle = parse(schema)
+    known = frozenset(agents)
+    evidence = _evidence_names(schema)
+    problems: list[Problem] = []
+    found: dict[str, Policy] = {}
+    for source in sources:
+        for policy in _read(source, handle, problems):
+            problems.extend(_check(policy, known, evidence))
+            if not policy.id:
+                continue
+            if policy.id in found:
+                first = found[policy.id]
+                detail = f"the id `{policy.id}` is used in {first.file}:{first.line} already"
+                problems.append(Problem(policy.file, policy.line, detail, "give each policy its own @id"))
+            else:
+                found[policy.id] = policy
+    if not problems and not found:
+        problems.append(Problem("policies", 0, "there is no policy at all, so nothing could ever happen", "name policy files"))
+    if problems:
+        raise ConfigError(*dict.fromkeys(problems))
+    body = digest({"sources": sorted(source.text for source in sources), "schema": schema})
+    return Registry(MappingProxyType(found), schema, body, tuple(_warn(found.values(), exists)))
+
+
+def _read(source: PolicySource, handle: Schema, problems: list[Problem]) -> list[Policy]:
+    """The policies of one file; whatever is wrong is added to `problems`."""
+    before = len(problems)
+    for line, point in hidden_in(source.text):
+        problems.append(Problem(source.file, line, f"{Code.HIDDEN_TEXT}: a hidden character, {point}", "remove it"))
+    pieces = cut(source.text)
+    if not pieces:
+        problems.append(Problem(source.file, 0, "the file holds no policy", "write one, or do not name the file"))
+    if len(problems) > before:
+        return []
+    try:
+        whole = PolicySet.from_str(source.text).to_pst()
+    except ValueError as error:
+        located = [item for piece in pieces for item in _syntax(source.file, piece)]
+        problems.extend(located or [Problem(source.file, 0, _line(str(error)), "mend the syntax")])
+        return []
+    # INVARIANT (same-cut): Cedar's parser numbers policies in the order of the text, and sees exactly those that the cut sees.
+    if len(whole.static_policies) + len(whole.templates) != len(pieces):
+        problems.append(Problem(source.file, 0, "the file cannot be cut into its policies", "put each policy on its own lines"))
+        return []
+    parsed = {**whole.static_policies, **whole.templates}
+    policies: list[Policy] = []
+    for index, piece in enumerate(pieces):
+        name = f"policy{index}"
+        if name in whole.templates:
+            problems.append(
+                Problem(source.file, piece.line, "a template (`?principal`, `?resource`) is refused", "write each policy out")
+            )
+            continue
+        policies.append(_policy(source.file, piece, parsed[name]))
+    result = validate_policies(source.text, handle)
+    for invalid in result.errors:
+        number = _POSITION.fullmatch(invalid.policy_id)
+        line = pieces[int(number[1])].line if number and int(number[1]) < len(pieces) else 0
+        problems.append(Problem(source.file, line, _PREFIX.sub("", _line(invalid.error)), "use a name of `cxi check --schema`"))
+    if not result.validation_passed and not result.errors:
+        problems.append(Problem(source.file, 0, "the file does not pass Cedar's strict validation"))
+    return policies
+
+
+def _syntax(file: str, piece: Piece) -> Iterator[Problem]:
+    if not piece.ended:
+        yield Problem(file, piece.line, "the last policy has no `;` at its end", "end it with `;`")
+        return
+    try:
+        PolicySet.from_str(piece.text).to_pst()
+    except ValueError as error:
+        yield Problem(file, piece.line, f"not a Cedar policy: {_line(str(error))}", "mend the syntax")
+
+
+def _policy(file: str, piece: Piece, parsed: pst.Template) -> Policy:
+    notes = parsed.annotations
+    actions: frozenset[str] | None
+    match parsed.action:
+        case pst.ActionEq(entity):
+            actions = frozenset({entity.id})
+        case pst.ActionIn(entities):
+            actions = frozenset(entity.id for entity in entities)
+        case pst.ScopeAny():
+            actions = None
+    return Policy(
+        id=notes.get("id") or "",
+        effect=parsed.effect,
+        text=notes.get("text") or "",
+        issuer=notes.get("issuer") or "",
+        scope=notes.get("scope") or "",
+        priority=notes.get("priority") or "",
+        evidence=notes.get("evidence") or "",
+        file=file,
+        line=piece.line,
+        source=piece.text,
+        actions=actions,
+        parsed=parsed,
+    )
+
+
+def _check(policy: Policy, agents: frozenset[str], evidence: frozenset[str]) -> Iterator[Problem]:
+    file, line = policy.file, policy.line
+    if not policy.id:
+        yield Problem(file, line, "the policy has no `@id`", 'name it: `@id("what-it-says")`')
+    elif not _ID.fullmatch(policy.id):
+        yield Problem(file, line, f"the id `{policy.id}` is not of letters, digits and `._/:-`", "choose a plain id")
+    for name in policy.parsed.annotations:
+        if name not in ANNOTATIONS:
+            yield Problem(file, line, f"unknown annotation `@{name}`", f"one of {', '.join(sorted(ANNOTATIONS))}")
+    for name in filter(None, (part.strip() for part in policy.evidence.split(","))):
+        if cedar_name(name) not in evidence:
+            yield Problem(file, line, f"`@evidence` names no registered source: `{name}`", "register it under `evidence:`")
+    for uid in pst.entity_uids(policy.parsed):
+        if str(uid.type) == "Agent" and uid.id not in agents:
+            yield Problem(file, line, f"unknown agent `{uid.id}`", f"one of {', '.join(sorted(agents))}")
+
+
+def _warn(policies: Iterable[Policy], exists: Exists | None) -> Iterator[Problem]:
+    if exists is None:
+        return
+    for policy in policies:
+        for uid in sorted(pst.entity_uids(policy.parsed), key=str):
+            if str(uid.type) in _WARNED and not exists(str(uid.type), uid.id):
+                yield Problem(policy.file, policy.line, f"`{uid}` names nothing that is there", "check its spelling")
+
+
+def _evidence_names(schema: SchemaJson) -> frozenset[str]:
+    for action in schema[""]["actions"].values():
+        context = action["appliesTo"]["context"]["attributes"]
+        return frozenset(context["evidence"]["attributes"])
+    return frozenset()
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
