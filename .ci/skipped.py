@@ -8,6 +8,7 @@ from pathlib import Path
 
 
 def main(reports: list[str]) -> int:
+    """Read the reports and print the list."""
     ran = 0
     skipped: list[str] = []
     for report in reports:

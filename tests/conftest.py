@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import runpy
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +20,15 @@ settings.register_profile(
     "full", deadline=None, max_examples=600, print_blob=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the promises whose tests have not landed."""
+    promises = runpy.run_path(str(Path(__file__).with_name("requirements.py")))["PROMISES"]
+    waiting = [promise.id for promise in promises if promise.pending]
+    if waiting:
+        terminalreporter.section(f"{len(waiting)} of {len(promises)} promises wait for their tests")
+        terminalreporter.line(", ".join(waiting))
 
 
 class NetworkReached(AssertionError):

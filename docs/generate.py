@@ -1,0 +1,161 @@
+"""Which pages of the documentation are made from the code?
+
+- `reason-codes.md` from `cxi.errors`, with the tests that assert each code as its examples.
+- `mcp-methods.md` from the gateway's method table.
+- `promises.md` from `tests/requirements.py`.
+- Written only where something differs; `--check` writes nothing, says which pages are stale and exits 1.
+
+    $ python docs/generate.py --check
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import runpy
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from cxi.errors import CODES, Code, Reason, Refused
+from cxi.gateway.method import render_table
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+DOCS: Final = ROOT / "docs"
+MADE: Final = "<!-- made by docs/generate.py; do not edit -->\n\n"
+EXAMPLES: Final = 3
+# Where a reader finds the plainest example of a code: attacks first.
+FOLDERS: Final = ("attacks", "unit", "property", "conformance", "e2e")
+
+
+def sections() -> Iterator[tuple[str, list[Code]]]:
+    """The codes under the headings that `Code` groups them by."""
+    title, found = "", list[Code]()
+    for line in inspect.getsource(Code).splitlines():
+        heading = re.fullmatch(r"\s*# --- (.+)", line)
+        member = re.match(r"\s*([A-Z_]+) = ", line)
+        if heading:
+            if found:
+                yield title, found
+            title, found = heading[1], []
+        elif member:
+            found.append(Code[member[1]])
+    yield title, found
+
+
+def asserted() -> Mapping[str, list[tuple[str, str]]]:
+    """Each code to the (file, test) pairs that name it, plainest first."""
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for folder in FOLDERS:
+        for file in sorted((ROOT / "tests" / folder).rglob("test_*.py")):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            for test in ast.walk(tree):
+                if isinstance(test, ast.FunctionDef | ast.AsyncFunctionDef) and test.name.startswith("test_"):
+                    for code in sorted(set(_codes(test))):
+                        found[code].append((file.relative_to(ROOT).as_posix(), test.name))
+    return found
+
+
+def _codes(test: ast.AST) -> Iterator[str]:
+    for node in ast.walk(test):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Code":
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in Code.__members__:
+            yield node.value
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def reason_codes() -> str:
+    """One section a code."""
+    examples = asserted()
+    example = Refused.of(Code.FIELD_NO_AUTHORITY, "seen only in untrusted text (`ci.get_report`)", where="path").reasons[0]
+    lines = [
+        "# Reason codes",
+        "",
+        "A refusal is a value. It names every reason at once, in the order of the gate's steps, and each reason has a stable",
+        "code, the place that it is about, one line of detail and what would help. Codes are public: programs may match on",
+        "them, and tests assert nothing else. The agent reads a refusal as an ordinary tool result with `isError`:",
+        "",
+        "```text",
+        "refused: files.write_file",
+        *_shown(example),
+        "nothing was changed. explain: cxi explain a-19c4",
+        "```",
+    ]
+    for title, codes in sections():
+        lines += ["", f"## {_sentence(title)}"]
+        for code in codes:
+            row = CODES[code]
+            lines += ["", f"### `{code}`", "", f"{_sentence(row.meaning)}.", "", f"**What helps**: {row.helps}."]
+            seen = examples.get(code, [])[:EXAMPLES]
+            if seen:
+                lines += ["", "**Examples**:", ""]
+                lines += [f"- {_words(test)} (`{file}`)" for file, test in seen]
+    return "\n".join(lines) + "\n"
+
+
+def _words(test: str) -> str:
+    return test.removeprefix("test_").replace("_", " ")
+
+
+def _shown(reason: Reason) -> Iterable[str]:
+    yield f"  {reason.code}  {reason.where}"
+    yield f"    {reason.detail}; needs: {reason.helps}"
+
+
+def promises() -> str:
+    """Every promise with its source and its tests."""
+    found = runpy.run_path(str(ROOT / "tests" / "requirements.py"))["PROMISES"]
+    waiting = [promise for promise in found if promise.pending]
+    lines = [
+        "# Promises and their tests",
+        "",
+        f"{len(found)} promises, {len(waiting)} of them not yet covered. `tests/requirements.py` is checked in both directions:",
+        "each test named here exists, and each file of `tests/attacks` belongs to a promise. *Source* is the page that makes",
+        "the promise.",
+        "",
+        "| id | promise | source | tests |",
+        "|---|---|---|---|",
+    ]
+    for promise in found:
+        tests = "<br>".join(f"`{test}`" for test in promise.tests) if not promise.pending else "not yet"
+        lines.append(f"| `{promise.id}` | {promise.text} | [{promise.source.removesuffix('.md')}]({promise.source}) | {tests} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Final = MappingProxyType({"reason-codes.md": reason_codes, "mcp-methods.md": render_table, "promises.md": promises})
+
+
+def stale() -> dict[str, str]:
+    """The pages that are not what the code makes of them, with what they should hold."""
+    found: dict[str, str] = {}
+    for name, make in PAGES.items():
+        page = DOCS / name
+        text = MADE + make()
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            found[name] = text
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Write what is stale, or with `--check` only say so."""
+    found = stale()
+    if "--check" in arguments:
+        for name in found:
+            print(f"docs/{name} is stale: make generate", file=sys.stderr)
+        return 1 if found else 0
+    for name, text in found.items():
+        (DOCS / name).write_text(text, encoding="utf-8")
+        print(f"docs/{name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

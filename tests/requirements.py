@@ -1,0 +1,182 @@
+"""What is promised, where, and which tests hold it?
+
+- Every promise has an id, a source (the page of the documentation that makes it) and its tests.
+- Checked in both directions by `tests/unit/test_requirements.py`: each test named here exists, and each file of `tests/attacks`
+  is named by a promise. `docs/promises.md` is made from this file.
+- A test is a file, or `file::function`. `pending` says that a promise's tests have not landed; every run of the tests prints those.
+
+    >>> PROMISES[0].id
+    'trust.influence'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One promise.
+
+    Attributes:
+        id: Stable.
+        source: The page that makes it, relative to `docs`.
+        text: One sentence.
+        tests: What holds it: `tests/…/test_x.py`, or `tests/…/test_x.py::test_name`.
+        pending: Whether its tests have not landed.
+    """
+
+    id: str
+    source: str
+    text: str
+    tests: tuple[str, ...] = ()
+    pending: bool = False
+
+
+def _waiting(id: str, source: str, text: str) -> Promise:
+    return Promise(id, source, text, pending=True)
+
+
+PROMISES: Final = (
+    # --- who is trusted
+    _waiting("trust.influence", "concepts.md", "a derived segment carries the union of its parents' influences"),
+    _waiting("trust.role-is-a-claim", "concepts.md", "text under a user or system role that no channel vouches for is W"),
+    _waiting(
+        "trust.request-channel",
+        "concepts.md",
+        "a trusted request comes only through a channel whose credential the agent does not hold",
+    ),
+    _waiting(
+        "trust.no-task", "threat-model.md", "with no task open, request authority is empty and the refusal says how to open one"
+    ),
+    _waiting("trust.answers-are-w", "threat-model.md", "tool results, descriptions, prompts and resources of servers are W"),
+    _waiting(
+        "self.protected",
+        "threat-model.md",
+        "no admitted atom touches CXI's own files, through links too, and no policy lifts that",
+    ),
+    _waiting("self.state-outside", "threat-model.md", "state lives outside the workspace, with mode 0700"),
+    _waiting("self.pins", "configuration.md", "a changed tool definition or server identity is refused until a person pins it"),
+    _waiting("self.no-reload", "threat-model.md", "nothing reloads from a working tree by itself"),
+    # --- one turn
+    _waiting("turn.order", "concepts.md", "the steps have one order, and a failed step ends the way to the sink"),
+    _waiting("turn.every-reason", "concepts.md", "a refusal names the reasons of all pure steps at once"),
+    _waiting(
+        "turn.refusal-is-a-result", "concepts.md", "a refusal reaches the agent as a tool result with isError, never as a crash"
+    ),
+    _waiting("turn.unknown-is-refused", "concepts.md", "unknown, stale, ambiguous, unparsed and unsupported are refused"),
+    _waiting("turn.written-anew", "concepts.md", "a server is sent the manifest's canonical values, never the bytes received"),
+    _waiting(
+        "turn.session-bound",
+        "threat-model.md",
+        "a call that maps to no open session may only list; sessions share nothing but registry, ledger and log",
+    ),
+    _waiting(
+        "turn.origin-index",
+        "declassifier.md",
+        "what admitted, refused or unknown calls touched releases nothing until a person endorses it",
+    ),
+    # --- canonical form and values
+    _waiting("canonical.rfc8785", "concepts.md", "canonical bytes are RFC 8785, byte-equal to the reference"),
+    _waiting("canonical.refused-at-the-edge", "concepts.md", "duplicate keys, inexact numbers and lone surrogates are refused"),
+    _waiting("canonical.injective", "concepts.md", "two values never share a digest"),
+    _waiting("value.paths", "concepts.md", "paths resolve links, missing leaves, case and Unicode as the kernel does"),
+    _waiting(
+        "value.hidden-text",
+        "reason-codes.md",
+        "invisible, bidirectional and confusable characters are shown, and refused in trusted sources",
+    ),
+    # --- contracts
+    _waiting("contract.total", "first-contract.md", "what no contract names is refused"),
+    _waiting(
+        "contract.lint",
+        "configuration.md",
+        "an unknown key, a duplicate id or an unclassified field is a start-up error with file, line and mend",
+    ),
+    # --- field authority
+    _waiting("field.no-authority", "concepts.md", "untrusted text gives a protected field no authority, unique or not"),
+    _waiting(
+        "field.clauses", "threat-model.md", "a negated, questioned, conditional, quoted, fenced or forwarded clause gives nothing"
+    ),
+    _waiting("field.tuples", "concepts.md", "fields that belong together come from one clause, one record or one approval"),
+    _waiting("field.ambiguity", "threat-model.md", "several candidates that W could reach are refused"),
+    _waiting("field.choice", "first-contract.md", "untrusted text may steer inside a bounded choice, never outside"),
+    _waiting(
+        "field.frozen-selection",
+        "concepts.md",
+        "a trusted selection is computed before the task's first admitted sink call, and frozen",
+    ),
+    _waiting(
+        "release.bound", "declassifier.md", "a release is void for another field, task, epoch or read set, and after its expiry"
+    ),
+    _waiting("release.complete-read", "declassifier.md", "a truncated or filtered read releases nothing"),
+    # --- effects
+    _waiting("effect.complete", "effects.md", "an adapter states every atom that the real program applies, or refuses"),
+    _waiting(
+        "effect.pure", "effects.md", "a plan learns of the world through the snapshot alone, and each read enters the read set"
+    ),
+    _waiting("effect.snapshot", "concepts.md", "a call whose read set changed before launch is refused"),
+    _waiting("effect.no-op", "effects.md", "a payload without atoms is answered without calling the sink"),
+    _waiting("effect.patterns", "effects.md", "a glob target is its own kind, and refused if it could meet a forbid"),
+    # --- policy
+    _waiting("policy.default-deny", "concepts.md", "the call and every atom need a permit; a forbid wins"),
+    _waiting("policy.errors-deny", "concepts.md", "a policy that raises an error denies, a forbid too"),
+    _waiting("policy.no-escapes", "concepts.md", "an agent's JSON cannot forge an entity or a key of the context"),
+    _waiting(
+        "policy.strict",
+        "configuration.md",
+        "an unknown action, attribute or principal, a duplicate id and an empty registry are start-up errors",
+    ),
+    _waiting(
+        "policy.epoch",
+        "concepts.md",
+        "a new epoch ends every release, grant and commitment of the older, also from A to B and back",
+    ),
+    # --- the event
+    _waiting("event.grant-first", "concepts.md", "a capability is drawn only from a grant that existed before the proposal"),
+    _waiting("event.once", "ledger-and-log.md", "a capability is consumed once, by one winner, before the sink runs"),
+    _waiting(
+        "event.repeat",
+        "first-contract.md",
+        "a second event with the same key is refused, replayed or counted, as the contract says",
+    ),
+    _waiting(
+        "event.unknown-blocks", "ledger-and-log.md", "an unknown outcome blocks its event key until it is reconciled or released"
+    ),
+    _waiting("event.every-binding", "concepts.md", "an admissible action of which any one binding is changed is refused"),
+    _waiting("ledger.fails-closed", "ledger-and-log.md", "a ledger or log that cannot be written refuses, and says so"),
+    _waiting("ledger.one-sync", "ledger-and-log.md", "exactly one sync before the sink runs"),
+    _waiting(
+        "log.chain", "ledger-and-log.md", "a log entry cannot be altered, dropped, inserted or reordered before a checkpoint"
+    ),
+    _waiting("log.commitments", "ledger-and-log.md", "values enter the log as salted commitments whose openings can be erased"),
+    # --- surfaces
+    _waiting(
+        "gateway.transparent",
+        "mcp-methods.md",
+        "a client sees through the gateway what it sees without, but for the listed differences",
+    ),
+    _waiting("gateway.methods", "mcp-methods.md", "a method that has no row is refused"),
+    _waiting("gateway.names", "threat-model.md", "tool names are routed by a table; a collision is a start-up error"),
+    _waiting(
+        "gateway.upstreams",
+        "threat-model.md",
+        "an upstream that dies, hangs, floods or speaks nonsense hurts neither the others nor the gate",
+    ),
+    _waiting("mode.shadow", "concepts.md", "shadow refuses nothing, and its receipts never verify as admissions"),
+    _waiting("demo.exact", "index.md", "a worst-case agent behind the gate makes exactly the authorized changes"),
+    Promise(
+        "package.wheel-alone",
+        "index.md",
+        "a built wheel works with the run-time pins and nothing else",
+        ("tests/e2e/test_wheel_alone.py",),
+    ),
+    Promise("suite.no-network", "index.md", "no test leaves the machine", ("tests/unit/test_guards.py",)),
+    Promise(
+        "docs.current",
+        "index.md",
+        "generated pages, links and the code of the documentation are current",
+        ("tests/docs/test_docs_are_current.py",),
+    ),
+)
