@@ -3,7 +3,7 @@
 - Every promise has an id, a source (the page of the documentation that makes it) and its tests.
 - Checked in both directions by `tests/unit/test_requirements.py`: each test named here exists, and each file of `tests/attacks`
   is named by a promise. `docs/promises.md` is made from this file.
-- A test is a file, or `file::function`. `pending` says that a promise's tests have not landed; every run of the tests prints those.
+- A test is a file, or `file::function`. `pending` says that its tests have not landed; every run of the tests prints those.
 
     >>> PROMISES[0].id
     'trust.influence'
