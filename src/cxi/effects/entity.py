@@ -1,9 +1,9 @@
 """How does an atom, or a call, become a question to the policy monitor?
 
 - Entities are made from the atom's canonical target and the root alone, never from an argument of the call.
-- A path's id is its target: relative inside the root, absolute outside; its parents are all folders above it, `.` the root itself.
-- A pattern becomes its own kind on its longest literal folder. INVARIANT (pattern-place): an absolute one that could reach into the
-  root is refused, so that a pattern is either wholly inside or wholly outside.
+- A path's id is its target: relative inside the root, absolute outside; its parents are all folders above it, `.` is the root.
+- A pattern becomes its own kind on its longest literal folder. INVARIANT (pattern-place): an absolute one that could reach into
+  the root is refused, so that a pattern is either wholly inside or wholly outside.
 - Only what the vocabulary types enters the context: other attributes of an atom are left out, one of the wrong type is refused.
 - Pure: nothing is looked up, not even through the root's view.
 
@@ -71,8 +71,8 @@ def atom_request(
         assurance: What is known of the realized effect.
 
     Returns:
-        The request, or why there is none: `EFFECT_UNSUPPORTED` for an unknown kind, `EFFECT_INEXACT` for a pattern that has no kind
-        or no safe place, `POLICY_ERROR` for an attribute that is not of its type.
+        The request, or why there is none: `EFFECT_UNSUPPORTED` for an unknown kind, `EFFECT_INEXACT` for a pattern that has no
+        kind or no certain place, `POLICY_ERROR` for an attribute that is not of its type.
     """
     where = f"{atom.kind} {show(atom.target)}"
     kind = KINDS.get(atom.kind)
@@ -88,7 +88,7 @@ def atom_request(
         if problem := _misplaced(atom.target, target, root):
             return Refused.of(Code.EFFECT_INEXACT, problem, where=where)
         effect["pattern"] = atom.target
-    given: dict[str, JsonValue] = {**_derived(atom), **atom.attributes, "tool": tool, "assurance": str(assurance)}
+    given: dict[str, JsonValue] = {**_follow(atom.attributes), **atom.attributes, "tool": tool, "assurance": str(assurance)}
     for name, of in kind.effect.items():
         # `None` is how an adapter says that it does not know: absent, to a policy.
         if name in effect or given.get(name) is None:
@@ -141,14 +141,15 @@ def call_request(
     fields: dict[str, JsonValue] = {}
     known = (*call.fields, *(effect.derived if effect is not None else ()))
     for name, of in surface.fields.items():
-        found: list[JsonValue] = [leaf.value.canonical for leaf in known if leaf.contract == name]
-        given: JsonValue = found if of.name == "Set" else found[0] if len(found) == 1 else None
-        if not found:
+        values = [_worded(leaf.value.canonical, of.element or of) for leaf in known if leaf.contract == name]
+        if not values and of.name == "Set" and of.required:
+            values = []
+        elif not values:
             continue
-        value = None if given is None else _typed(given, of)
-        if value is None:
+        given = _typed(values, of) if of.name == "Set" else _typed(values[0], of) if len(values) == 1 else None
+        if given is None:
             return Refused.of(Code.POLICY_ERROR, f"field `{name}` of the call is no {of.name}", where=name)
-        fields[cedar_name(name)] = value
+        fields[cedar_name(name)] = given
     said: dict[str, JsonValue] = {}
     if effect is not None:
         said = {"kinds": sorted({atom.kind for atom in effect.atoms}), "assurance": str(effect.assurance)}
@@ -198,9 +199,14 @@ def _misplaced(glob: str, folder: str, root: Root) -> str:
     return ""
 
 
-def _derived(atom: Atom) -> dict[str, JsonValue]:
+def _worded(value: JsonValue, of: CedarType) -> JsonValue:
+    """A record's number as text, where the type is text: policies name `"7"` however the server spells its ids."""
+    return str(value) if of.name == "String" and isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _follow(attributes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """What follows from other attributes: Cedar's sets have no order, so `argv` is also one line as a shell would read it."""
-    argv = atom.attributes.get("argv")
+    argv = attributes.get("argv")
     if isinstance(argv, list | tuple) and all(isinstance(word, str) for word in argv):
         return {"command": shlex.join(str(word) for word in argv)}
     return {}
@@ -266,24 +272,24 @@ def _folder(id: str, root: Root) -> Entity:
 
 
 def _named(kind: str) -> Callable[[str, Root], Entity]:
-    def make(id: str, root: Root) -> Entity:
+    def make(id: str, _root: Root) -> Entity:
         return Entity(kind, id, {"name": id})
 
     return make
 
 
-def _program(id: str, root: Root) -> Entity:
+def _program(id: str, _root: Root) -> Entity:
     return Entity("Program", id, {"name": id.rpartition("/")[2], "on_path": "/" not in id})
 
 
-def _host(id: str, root: Root) -> Entity:
+def _host(id: str, _root: Root) -> Entity:
     host, colon, port = id.rpartition(":")
     if colon and port.isascii() and port.isdecimal() and len(port) <= 5:
         return Entity("Host", id, {"host": host, "port": int(port)})
     return Entity("Host", id, {"host": id})
 
 
-def _url(id: str, root: Root) -> Entity:
+def _url(id: str, _root: Root) -> Entity:
     method, _, url = id.rpartition(" ")
     given: dict[str, JsonValue] = {"url": url, "scheme": "", "path": "", "query": "", "fragment": ""}
     if method:
@@ -304,34 +310,34 @@ def _url(id: str, root: Root) -> Entity:
 _TABLE_LIKE: Final = frozenset({"table", "view", "index", "trigger", "function", "sequence", "schema", "type"})
 
 
-def _table(id: str, root: Root) -> Entity:
+def _table(id: str, _root: Root) -> Entity:
     kind, colon, name = id.partition(":")
     if not colon or kind not in _TABLE_LIKE:
         kind, name = "table", id
     space, dot, plain = name.rpartition(".")
     attributes: dict[str, JsonValue] = {"name": plain, "namespace": space if dot else "", "kind": kind}
-    # What changes a table, or a trigger on one, is in that table: a rule about `tickets` covers `table:tickets` and `trigger:tickets.t`.
+    # What changes a table, or a trigger on one, is in it: a rule about `in Table::"t"` covers `table:t` and `trigger:t.x`.
     about = {"table": name, "view": name, "trigger": space}.get(kind, "") if colon else ""
     parents = (("Table", about),) if about and about != id else ()
     return Entity("Table", id, attributes, parents)
 
 
-def _database(id: str, root: Root) -> Entity:
+def _database(id: str, _root: Root) -> Entity:
     kind, colon, name = id.partition(":")
     return Entity("Database", id, {"kind": kind if colon else "", "name": name if colon else id})
 
 
-def _workflow(id: str, root: Root) -> Entity:
+def _workflow(id: str, _root: Root) -> Entity:
     job = min((id.partition(mark)[0] for mark in (":", "/") if mark in id), key=len, default=id)
     return Entity("Workflow", id, {"name": id, "job": job})
 
 
-def _address(id: str, root: Root) -> Entity:
+def _address(id: str, _root: Root) -> Entity:
     local, at, domain = id.rpartition("@")
     return Entity("Address", id, {"address": id, "local": local if at else id, "domain": domain if at else ""})
 
 
-def _package(id: str, root: Root) -> Entity:
+def _package(id: str, _root: Root) -> Entity:
     ecosystem, colon, rest = id.partition(":")
     if not colon:
         ecosystem, rest = "", id
@@ -340,7 +346,7 @@ def _package(id: str, root: Root) -> Entity:
     return Entity("Package", id, {"ecosystem": ecosystem, "name": rest[:1] + name, "constraint": constraint})
 
 
-def _text(id: str, root: Root) -> Entity:
+def _text(id: str, _root: Root) -> Entity:
     return Entity("Text", id, {"value": id})
 
 

@@ -40,7 +40,7 @@ class PolicyRequest:
         action: The Cedar action, `fs.write` or `tool:files.write_file`.
         resource: The resource, with its attributes.
         ancestors: The resource's parents as entities.
-        context: The record {field, evidence, approval, task, effect}; keys that a request lacks are filled with `{}`.
+        context: The record {field, evidence, approval, task, effect}; a part that is left out says: nothing known, given, open.
     """
 
     agent: str

@@ -1,6 +1,6 @@
 """Which paths could a glob name, at most?
 
-- A glob is read as coarsely as any program reads it: what is not plainly literal may be anything. A "no" is a proof, a "yes" is not.
+- A glob is read as coarsely as any program reads it: what is not plainly literal may be anything. A "no" is a proof.
 - A target's glob is canonical: `*`, `?` and `[…]` stay within one component, `**` crosses components (an adapter whose program
   lets `*` cross writes `**`); braces, backslashes and extended globs may be anything below the literal folder.
 - Everything is compared folded (`cxi.policy.vocabulary.fold`), so that a glob on a case-insensitive root misses nothing.

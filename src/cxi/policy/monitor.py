@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 import orjson
 from cedarpy import Decision, PolicySet, Schema, is_authorized
@@ -23,8 +23,8 @@ from cxi.canonical import JsonValue
 from cxi.errors import Code, Reason, Refused
 from cxi.policy.base import Entity, Permitted, PolicyRequest
 from cxi.policy.pattern import Question, meets_forbid
-from cxi.policy.registry import Policy, Registry
-from cxi.policy.schema import narrow, parse
+from cxi.policy.rule import Policy
+from cxi.policy.schema import SchemaJson, narrow, parse
 from cxi.policy.slices import Slices
 from cxi.policy.vocabulary import CALL, KINDS
 
@@ -41,17 +41,26 @@ _RAISED: Final = re.compile(r"policy `policy(\d+)`:? ?(.*)", re.DOTALL)
 _SLICES: Final = 4096  # policy sets kept parsed
 
 
+class InForce(Protocol):
+    """What a monitor needs of a registry."""
+
+    @property
+    def policies(self) -> Mapping[str, Policy]: ...
+
+    @property
+    def schema(self) -> SchemaJson: ...
+
+
 class CedarMonitor:
     """The monitor over a frozen registry.
 
     Args:
-        registry: The policies in force.
+        registry: The policies in force, validated against their schema.
         whole: Ask all policies each time; the slow reference that slices are tested against.
     """
 
-    def __init__(self, registry: Registry, *, whole: bool = False) -> None:
+    def __init__(self, registry: InForce, *, whole: bool = False) -> None:
         self._policies: tuple[Policy, ...] = tuple(registry.policies.values())
-        self._by_id = registry.policies
         self._schema = registry.schema
         self._actions: frozenset[str] = frozenset(registry.schema[""]["actions"])
         self._slices = Slices.of(self._policies)

@@ -15,15 +15,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 from cedarpy import PolicySet, Schema, pst, validate_policies
 
 from cxi.canonical import Digest, digest
 from cxi.errors import Code, ConfigError, Problem
+from cxi.policy.monitor import CedarMonitor
+from cxi.policy.rule import Policy
 from cxi.policy.schema import SchemaJson, parse
 from cxi.policy.source import Piece, PolicySource, cut, hidden_in
 from cxi.policy.vocabulary import cedar_name
+
+__all__ = ["ANNOTATIONS", "Exists", "Policy", "PolicySource", "Registry", "load", "shipped"]
 
 ANNOTATIONS: Final = frozenset({"id", "issuer", "scope", "priority", "evidence", "text"})
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,127}")
@@ -32,35 +36,6 @@ _PREFIX: Final = re.compile(r"^for policy `policy\d+`[:,] ")
 _WARNED: Final = frozenset({"Folder", "Table"})
 
 Exists = Callable[[str, str], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """One policy in force.
-
-    Attributes:
-        id: Its `@id`.
-        effect: What it does where it holds.
-        text: Its `@text`, the sentence shown to people and models; empty where it has none.
-        issuer, scope, priority, evidence: Its annotations of these names, or empty.
-        file, line: Where it stands.
-        source: Its exact text.
-        actions: The actions of its scope; None means any.
-        parsed: Cedar's own reading of it.
-    """
-
-    id: str
-    effect: Literal["permit", "forbid"]
-    text: str
-    issuer: str
-    scope: str
-    priority: str
-    evidence: str
-    file: str
-    line: int
-    source: str
-    actions: frozenset[str] | None
-    parsed: pst.Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +53,10 @@ class Registry:
     schema: SchemaJson
     digest: Digest
     warnings: tuple[Problem, ...]
+
+    def monitor(self) -> CedarMonitor:
+        """A monitor over these policies; it keeps what Cedar has parsed, so one is made and reused."""
+        return CedarMonitor(self)
 
 
 def shipped() -> PolicySource:

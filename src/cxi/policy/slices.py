@@ -16,7 +16,7 @@ from typing import Self, TypeAlias
 from cedarpy import pst
 
 from cxi.policy.base import PolicyRequest
-from cxi.policy.registry import Policy
+from cxi.policy.rule import Policy
 
 # How a scope narrows its resource: not at all, to a type, to one entity, or to what is in one entity.
 _Place: TypeAlias = tuple[str, ...]

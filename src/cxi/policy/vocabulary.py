@@ -1,7 +1,7 @@
 """Which kinds of effect can a policy name, on what, and with which attributes?
 
 - Every atom kind is one Cedar action. `KINDS` says its resource type and what `context.effect` holds for it.
-- A glob target is a kind of its own, `fs.write_any`, on the glob's longest literal folder; only kinds on files and folders have one.
+- A glob target is a kind of its own, `fs.write_any`, on the glob's longest literal folder; only files and folders have one.
 - Whatever is not typed here never enters a request: a policy cannot name it, so it cannot change a decision.
 - Attributes are optional unless they are always known. Digests are shown where they are known.
 - `*_folded` attributes are `fold`ed, so that one `like` finds a name however it is spelled; forbid by them, never permit by them.
@@ -159,6 +159,7 @@ _GIT: Final = {
     "remote": _TEXT,
     "url": _TEXT,
     "message": _TEXT,
+    "name": _TEXT,
     "force": _FLAG,
 }
 _ROWS: Final = {"columns": _TEXTS, "rows": _TEXTS}
