@@ -36,7 +36,11 @@ CXI = Path(sys.executable).parent / "cxi"
 def cxi(space: Workspace, *arguments: str, check: bool = True) -> str:
     """Run the command line as a person would, in the configuration's folder."""
     done = subprocess.run(
-        [str(CXI), *arguments, "--config", str(space.configuration)], capture_output=True, text=True, check=False, env=environment(space)
+        [str(CXI), *arguments, "--config", str(space.configuration)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(space),
     )
     if check and done.returncode:
         raise SystemExit(f"cxi {' '.join(arguments)} failed ({done.returncode}):\n{done.stdout}{done.stderr}")
@@ -109,7 +113,9 @@ def print_rows(console: Console, title: str, rows: list[Row]) -> None:
         table.add_column(name, ratio=ratio, overflow="fold")
     style = {"refused": "red", "admitted": "green"}
     for row in rows:
-        table.add_row(row.call, row.source, f"[{style.get(row.decision, 'default')}]{row.decision}[/]", row.why.replace("[", r"\["))
+        table.add_row(
+            row.call, row.source, f"[{style.get(row.decision, 'default')}]{row.decision}[/]", row.why.replace("[", r"\[")
+        )
     console.print(table)
 
 
@@ -148,7 +154,11 @@ def main() -> int:
     page = space.base / "report.html"
     page.write_text(render_html(f"CXI demo: {title}", rows, checks, verified), encoding="utf-8")
     broken = [check for check in checks if not check.holds]
-    admitted = [row for row in rows if row.source not in ("task", "a retrying client") and row.decision == "admitted" and "src/tax.py" not in row.call]
+    admitted = [
+        row
+        for row in rows
+        if row.source not in ("task", "a retrying client") and row.decision == "admitted" and "src/tax.py" not in row.call
+    ]
     console.print(f"report: {options.folder.name}/report.html; {time.monotonic() - began:.0f} s")
     if options.without_gate:
         console.print(f"damage: {len(broken)} of {len(checks)} checks do not hold")

@@ -41,7 +41,7 @@ from cxi.authority.reading import read_call
 from cxi.authority.release import Release
 from cxi.canonical import Digest, JsonValue
 from cxi.effects.base import Adapter, Atom, Effect, Snapshot
-from cxi.effects.entity import Circumstance, atom_request, call_request
+from cxi.effects.entity import atom_request, call_request
 from cxi.effects.listed import plan_listed
 from cxi.effects.protect import ProtectedPaths, touches
 from cxi.effects.snapshot import read_set_digest, stale
@@ -62,7 +62,8 @@ from cxi.manifest import (
     Principal,
     Role,
 )
-from cxi.policy.base import Monitor, Permitted
+from cxi.policy.base import Monitor, PolicyRequest
+from cxi.policy.schema import ToolSurface
 from cxi.provenance import Segment, TrustedRequest
 from cxi.values.base import Value
 
@@ -218,6 +219,7 @@ class Gate:
         pins: By tool name; a tool without a pin is unpinned.
         adapters: By kind.
         monitor: The policies in force.
+        surfaces: What policies see of each tool; the schema was made from the same.
         ledger: Where capabilities are spent.
         protected: CXI's own files.
         constants: What contracts may name, `root`.
@@ -227,6 +229,7 @@ class Gate:
     pins: Mapping[str, ToolPin]
     adapters: Mapping[str, Adapter]
     monitor: Monitor
+    surfaces: Mapping[str, ToolSurface]
     ledger: Ledger
     protected: ProtectedPaths
     constants: Mapping[str, str]
@@ -272,9 +275,7 @@ class Gate:
         action = Action(session.principal, pin.server_identity, pin.definition, call, effect.derived)
         if (replayed := _replay(proposal, contract, action)) is not None:
             return replayed
-        effect_reasons = (
-            planned.reasons if isinstance(planned, Refused) else self._judge_effect(contract, effect, snapshot)
-        )
+        effect_reasons = planned.reasons if isinstance(planned, Refused) else self._judge_effect(contract, effect, snapshot)
 
         # 4. policy: the call, and every atom
         verdicts = self._judge_policy(contract, action, effect, session, snapshot, now)
@@ -408,28 +409,47 @@ class Gate:
         now: Instant,
     ) -> _Verdicts:
         """Step 4: the call and each atom is one request; everything that denies reports."""
-        circumstance = Circumstance(
-            agent=session.principal.agent,
-            tool=contract.name,
-            task=session.task,
-            evidence=present(session.evidence, snapshot, now),
-            approved=False,
-            assurance=str(effect.assurance),
-        )
+        evidence = present(session.evidence, snapshot, now)
+        agent, task = session.principal.agent, session.task or None
+        surface = self.surfaces[contract.name]
         reasons: list[Reason] = []
         permits: set[str] = set()
         chosen: dict[str, frozenset[str]] = {}
-        verdict = self.monitor.decide(call_request(contract, action, snapshot.root, circumstance))
-        if isinstance(verdict, Permitted):
-            permits.update(verdict.by)
-        else:
-            reasons.extend(verdict.reasons)
-        for atom in effect.atoms:
-            verdict = self.monitor.decide(atom_request(atom, snapshot.root, circumstance))
-            by = frozenset(verdict.by) if isinstance(verdict, Permitted) else frozenset[str]()
+
+        def ask(request: PolicyRequest | Refused) -> frozenset[str]:
+            verdict = self.monitor.decide(request) if isinstance(request, PolicyRequest) else request
             if isinstance(verdict, Refused):
                 reasons.extend(verdict.reasons)
-            permits |= by
+                return frozenset()
+            permits.update(verdict.by)
+            return frozenset(verdict.by)
+
+        ask(
+            call_request(
+                action.call,
+                contract,
+                surface,
+                agent=agent,
+                root=snapshot.root,
+                evidence=evidence,
+                approval=False,
+                task=task,
+                effect=effect,
+            )
+        )
+        for atom in effect.atoms:
+            by = ask(
+                atom_request(
+                    atom,
+                    agent=agent,
+                    root=snapshot.root,
+                    evidence=evidence,
+                    approval=False,
+                    task=task,
+                    tool=contract.name,
+                    assurance=effect.assurance,
+                )
+            )
             if atom.field:
                 chosen[atom.field] = chosen[atom.field] & by if atom.field in chosen else by
         return _Verdicts(frozenset(permits), chosen, tuple(reasons))
@@ -447,9 +467,7 @@ class Gate:
         idle: bool,
     ) -> tuple[FieldEvidence, ...] | Refused:
         """Step 2. Where nothing would happen, a bounded choice has no atom to be judged by, so it counts as inside."""
-        leaves: Sequence[FieldValue] = [
-            leaf for leaf in (*action.call.fields, *action.derived) if leaf.role is Role.PROTECTED
-        ]
+        leaves: Sequence[FieldValue] = [leaf for leaf in (*action.call.fields, *action.derived) if leaf.role is Role.PROTECTED]
         if idle:
             chosen = {leaf.path: _choices(contract, leaf) for leaf in leaves}
         context = FieldContext(
@@ -511,14 +529,14 @@ def _replay(proposal: Proposal, contract: ToolContract, action: Action) -> Recor
     used, state, recorded = proposal.prior
     if used != action.digest:
         return Refused.of(
-            Code.KEY_REUSE_CONFLICT, f"the idempotency key was used for another action (call `{recorded.call}`)", where=contract.name
+            Code.KEY_REUSE_CONFLICT,
+            f"the idempotency key was used for another action (call `{recorded.call}`)",
+            where=contract.name,
         )
     return recorded if state is State.DONE and contract.repeat is Repeat.REPLAY else None
 
 
-def _void_releases(
-    contract: ToolContract, session: Standing, snapshot: Snapshot, now: Instant
-) -> Mapping[Digest, Reason]:
+def _void_releases(contract: ToolContract, session: Standing, snapshot: Snapshot, now: Instant) -> Mapping[Digest, Reason]:
     """Which of the releases to this tool no longer hold, and why (design, section 1; `authority.release`)."""
     void: dict[Digest, Reason] = {}
     for release in session.releases:

@@ -3,7 +3,7 @@
 - A session is opened by the host on the request channel and bound to (tenant, user, agent, credential). Nothing is shared between
   two sessions but the registry, the ledger and the log.
 - With no task open the request authority is empty; a later user message is a new T segment.
-- `propose` is a turn up to the sink, `finish` what comes after it; between the two the caller launches exactly the warrant it was given.
+- `propose` is a turn up to the sink, `finish` what comes after it; in between the caller launches exactly the warrant it was given.
 - Every answer that the agent sees comes back as a W segment; declassifiers run over it, and nothing else makes releases.
 
     prepared = session.propose("files.write_file", {"path": "src/tax.py", "content": "…"})
@@ -191,9 +191,17 @@ class Session:
                 return Refused((segment,))
             name = task or "request"
             grants = (*self._wiring.tasks.get(name, ()), *self._wiring.standing)
-            self._log(EntryType.TASK, "", {"act": "start", "task": name, "channel": str(channel)}, {"request": request}, durable=True)
+            self._log(
+                EntryType.TASK, "", {"act": "start", "task": name, "channel": str(channel)}, {"request": request}, durable=True
+            )
             self._standing = replace(
-                self._standing, request=TrustedRequest((segment,)), task=name, grants=grants, releases=(), approvals=(), evidence=()
+                self._standing,
+                request=TrustedRequest((segment,)),
+                task=name,
+                grants=grants,
+                releases=(),
+                approvals=(),
+                evidence=(),
             )
             return name
 
@@ -223,7 +231,9 @@ class Session:
     def approve(self, approval: Approval) -> None:
         """Add an approval that came over the approver's channel; the ledger spends it once."""
         with self._lock:
-            self._log(EntryType.PERSON, "", {"act": "approve", "approval": approval.id, "by": approval.approver}, {}, durable=True)
+            self._log(
+                EntryType.PERSON, "", {"act": "approve", "approval": approval.id, "by": approval.approver}, {}, durable=True
+            )
             self._standing = replace(self._standing, approvals=(*self._standing.approvals, approval))
 
     def end(self, code: Code, detail: str) -> None:
@@ -323,7 +333,9 @@ class Session:
             return self._finish_sink(prepared, prepared.warrant, decision, answer)
         except (LedgerError, AuthorityError) as error:
             refused = Refused.of(Code.LEDGER_UNAVAILABLE, str(error), where="ledger")
-            return Finished(prepared.id, refusal_result(decision.proposal.tool, refused, prepared.id, changed=True), None, refused)
+            return Finished(
+                prepared.id, refusal_result(decision.proposal.tool, refused, prepared.id, changed=True), None, refused
+            )
 
     def _finish_read(self, prepared: Ready, decision: Cleared, answer: Answer | NotStarted | OutcomeUnknown) -> Finished:
         if isinstance(answer, Answer):
@@ -497,7 +509,9 @@ class Session:
 
     def _describe(self, manifest: Manifest, found: Admissible, openings: list[Opening]) -> dict[str, JsonValue]:
         """The admission's body. The manifest's digest is itself a commitment to it: its nonce is random and not in the log."""
-        hidden = self._hide({**_values(found.action), "manifest": manifest.to_json(), "atoms": [atom.to_json() for atom in found.effect.atoms]})
+        hidden = self._hide(
+            {**_values(found.action), "manifest": manifest.to_json(), "atoms": [atom.to_json() for atom in found.effect.atoms]}
+        )
         openings.extend(opening for _, opening in hidden)
         kinds: dict[str, int] = {}
         for atom in found.effect.atoms:

@@ -1,0 +1,21 @@
+"""`cxi gateway`: the endpoint that an MCP client starts in place of its servers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cxi.cli.open import find_config
+from cxi.cli.output import Config
+
+
+def gateway(
+    config: Config = "",
+    request: Annotated[str, typer.Option("--request", help="open a task at once, with these words")] = "",
+    as_: Annotated[str, typer.Option("--as", help="the task of the configuration, with --request")] = "",
+) -> None:
+    """Serve MCP over standard input and output, with all configured servers behind the gate."""
+    from cxi.gateway import serve  # noqa: PLC0415  # asyncio and the relay load only where they are needed
+
+    raise typer.Exit(serve(find_config(config), request=request or None, task=as_ or None))

@@ -1,0 +1,71 @@
+"""`cxi ledger`: what a person does about events whose outcome is not known, sessions and origins."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from typing import Annotated
+
+import typer
+
+from cxi.cli.log import stories
+from cxi.cli.open import open_book
+from cxi.cli.output import Config, Json, fail, give, say
+from cxi.ledger.base import State
+
+app = typer.Typer(help="unknown outcomes, revocations, endorsements", no_args_is_help=True)
+Reason = Annotated[str, typer.Option("--reason", help="why, for the log")]
+
+
+@app.command("unknown")
+def unknown(config: Config = "", json: Json = False) -> None:
+    """Calls whose outcome is not known; each blocks equal events."""
+    with open_book(config) as book:
+        found = [story for story in stories(book) if story.state in (str(State.OUTCOME_UNKNOWN), str(State.LEASED))]
+    if json:
+        give({"calls": [story.to_json() for story in found]})
+        return
+    for story in found:
+        say(f" {story.id}  {story.tool}  {story.shown}  {story.state}")
+    say(f"{len(found)} unknown")
+
+
+@app.command("release")
+def release(
+    call: Annotated[str, typer.Argument(help="the call's id")],
+    outcome: Annotated[str, typer.Option("--as", help="`done` or `failed`: what really happened")],
+    reason: Reason,
+    config: Config = "",
+) -> None:
+    """Say how an unknown outcome ended, so that its event is no longer blocked."""
+    if outcome not in ("done", "failed"):
+        fail("--as takes `done` or `failed`")
+        raise typer.Exit(2)
+    with open_book(config) as book:
+        book.ledger.release(call, getpass.getuser(), reason, State(outcome), time.time())
+    say(f"{call}: {outcome}")
+
+
+@app.command("revoke")
+def revoke(
+    reason: Reason,
+    session: Annotated[str, typer.Option("--session", help="the session")],
+    grant: Annotated[str, typer.Option("--grant", help="only this grant of it")] = "",
+    config: Config = "",
+) -> None:
+    """No further effect in a session, or from one of its grants."""
+    with open_book(config) as book:
+        book.ledger.revoke(session=session, grant=grant, person=getpass.getuser(), reason=reason, now=time.time())
+    say(f"revoked: {session} {grant}".rstrip())
+
+
+@app.command("endorse")
+def endorse(
+    kind: Annotated[str, typer.Argument(help="`path`, or a value type such as `RecordId`")],
+    key: Annotated[str, typer.Argument(help="the path or record")],
+    config: Config = "",
+) -> None:
+    """Vouch for a record or path that an earlier session touched, so that declassifiers may read it again."""
+    with open_book(config) as book:
+        book.ledger.endorse(book.config.tenant, kind, key, getpass.getuser(), time.time())
+    say(f"endorsed: {kind} {key}")

@@ -1,0 +1,133 @@
+"""`cxi log`: what happened, and is the record whole?"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from cxi.canonical import parse_json
+from cxi.cli.open import Book, open_book
+from cxi.cli.output import DIM, GREEN, RED, YELLOW, Config, Json, fail, give, say
+from cxi.log.chain import verify
+from cxi.log.envelope import read_public
+from cxi.log.finding import Broken
+from cxi.log.receipt import verify_receipt
+from cxi.log.story import Story, tell
+
+app = typer.Typer(help="what happened: show, verify, receipts", no_args_is_help=True)
+COLORS = {"admitted": GREEN, "refused": RED, "no-op": DIM, "recorded": DIM, "unknown": YELLOW}
+Session = Annotated[str, typer.Option("--session", help="only this session")]
+
+
+@app.command("show")
+def show(
+    config: Config = "",
+    session: Session = "",
+    last: Annotated[int, typer.Option("--last", "-n", min=0, help="only the last N calls; 0 for all")] = 0,
+    json: Json = False,
+) -> None:
+    """One line a call: decision, tool, values, why."""
+    with open_book(config) as book:
+        found = [story for story in stories(book) if not session or story.session == session]
+        found = found[-last:] if last else found
+        if json:
+            give({"calls": [story.to_json() for story in found], "entries": book.count()})
+            return
+        for story in found:
+            mark = {"admitted": "ok", "refused": "NO", "no-op": "--", "recorded": "=="}.get(story.decision, "??")
+            say(f" {mark}  {story.id}  {story.tool:<24}  {story.shown[:48]:<48}  {story.why}", COLORS.get(story.decision, ""))
+        counts = {name: sum(story.decision == name for story in found) for name in COLORS}
+        say(f"{len(found)} calls: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count), DIM)
+
+
+def stories(book: Book) -> tuple[Story, ...]:
+    """The stories of all calls, with the openings that are still there."""
+    return tell(book.entries(), book.opened)
+
+
+@app.command("verify")
+def check(config: Config = "", json: Json = False) -> None:
+    """Recompute the chain and compare it with the signed checkpoints; names whatever was removed, moved, altered or cut off."""
+    began = time.perf_counter()
+    with open_book(config) as book:
+        checkpoints = book.checkpoints()
+        answer = verify(book.entries(), checkpoints, book.public_keys())
+    seconds = time.perf_counter() - began
+    if isinstance(answer, Broken):
+        if json:
+            give({"ok": False, "findings": [{"kind": str(f.kind), "seq": f.seq, "detail": f.detail} for f in answer.findings]})
+        for finding in answer.findings:
+            fail(f"log entry {finding.seq}: {finding.kind}: {finding.detail}")
+        raise typer.Exit(1)
+    if json:
+        give(
+            {
+                "ok": True,
+                "entries": answer.count,
+                "head": answer.head,
+                "checkpoints": len(checkpoints),
+                "seconds": round(seconds, 3),
+            }
+        )
+        return
+    say(f"verified: {answer.count} entries, {len(checkpoints)} signed checkpoints, head {answer.head[:23]}…", GREEN)
+
+
+@app.command("checkpoint")
+def checkpoint(config: Config = "", json: Json = False) -> None:
+    """Sign the log's present head."""
+    with open_book(config) as book:
+        size, head = book.sign_head()
+    if json:
+        give({"size": size, "head": head})
+        return
+    say(f"signed: {size} entries, head {head[:23]}…")
+
+
+@app.command("receipt")
+def receipt(
+    call: Annotated[str, typer.Argument(help="the call's id, a-…")],
+    config: Config = "",
+) -> None:
+    """The receipt of an admitted call, as a DSSE envelope that a third party verifies with the public key alone."""
+    with open_book(config) as book:
+        envelope = book.receipt(call)
+    if envelope is None:
+        fail(f"`{call}` is no settled admission in this log")
+        raise typer.Exit(1)
+    give(envelope)
+
+
+@app.command("verify-receipt")
+def check_receipt(
+    file: Annotated[typer.FileText, typer.Argument(help="the envelope; `-` for standard input")],
+    key: Annotated[typer.FileBinaryRead, typer.Option("--key", help="the log's public key, PEM")],
+    json: Json = False,
+) -> None:
+    """Verify a receipt offline, with nothing but the public key."""
+    answer = verify_receipt(parse_json(file.read()), read_public(key.read()))
+    if isinstance(answer, Broken):
+        for finding in answer.findings:
+            fail(f"{finding.kind}: {finding.detail}")
+        raise typer.Exit(1)
+    if json:
+        give(
+            {
+                "ok": True,
+                "call": answer.call,
+                "manifest": answer.manifest,
+                "state": str(answer.state),
+                "assurance": answer.assurance,
+            }
+        )
+        return
+    say(f"verified: {answer.call} {answer.state}, assurance {answer.assurance}, carriage {answer.carriage}", GREEN)
+
+
+@app.command("key")
+def key(config: Config = "") -> None:
+    """The log's public key, PEM."""
+    with open_book(config) as book:
+        typer.echo(book.public_pem().decode(), nl=False)

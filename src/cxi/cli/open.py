@@ -1,0 +1,125 @@
+"""Which configuration, and which book of it: the ledger, the log, the openings and the key, opened together for one command."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from cxi.canonical import Digest, JsonValue
+from cxi.config.load import load
+from cxi.config.model import Configuration
+from cxi.errors import ConfigError, LedgerError, Problem
+from cxi.guard import CHECKPOINTS, LEDGER, OPENINGS
+from cxi.ledger.sqlite import SqliteLedger
+from cxi.log.checkpoint import CheckpointFile, sign
+from cxi.log.entry import ChainedEntry, EntryType
+from cxi.log.envelope import export_public
+from cxi.log.key import load_key
+from cxi.log.opening import OpeningStore
+from cxi.log.receipt import issue
+
+NAME: Final = "cxi.yaml"
+
+
+def find_config(given: str) -> Path:
+    """The configuration file: the one given, else the nearest `cxi.yaml` from here upwards.
+
+    Raises:
+        ConfigError: where there is none.
+    """
+    if given:
+        return Path(given)
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / NAME).is_file():
+            return folder / NAME
+    raise ConfigError(Problem(NAME, 0, f"no `{NAME}` here or above", "give one with `--config`"))
+
+
+class Book:
+    """What a command reads and writes of a configuration's state."""
+
+    def __init__(self, config: Configuration) -> None:
+        if not (config.state / LEDGER).exists():
+            raise LedgerError(f"no ledger in `{config.state}` yet: nothing has run under this configuration")
+        self.config = config
+        self._key = load_key(config.state)
+        self.ledger = SqliteLedger(config.state / LEDGER, instance="cli-" + os.urandom(4).hex(), now=time.time())
+        self._openings = OpeningStore(config.state / OPENINGS)
+
+    def entries(self) -> Iterable[ChainedEntry]:
+        """The log, in order."""
+        return self.ledger.entries()
+
+    def count(self) -> int:
+        """How many entries the log has."""
+        return self.ledger.head(time.time()).size
+
+    def opened(self, commitment: Digest) -> JsonValue:
+        """A commitment's value, or None where its opening is gone."""
+        opening = self._openings.get(commitment)
+        return None if opening is None else opening.value
+
+    def checkpoints(self) -> tuple[Mapping[str, JsonValue], ...]:
+        """The signed checkpoints, in order."""
+        return CheckpointFile(self.config.state / CHECKPOINTS).read()
+
+    def public_keys(self) -> list[Ed25519PublicKey]:
+        """The keys that may have signed them."""
+        return [self._key.public_key()]
+
+    def public_pem(self) -> bytes:
+        """The log's public key."""
+        return export_public(self._key.public_key())
+
+    def sign_head(self) -> tuple[int, Digest]:
+        """Sign the present head."""
+        head = self.ledger.head(time.time())
+        CheckpointFile(self.config.state / CHECKPOINTS).append(sign(head, self._key))
+        return head.size, head.hash
+
+    def policy_text(self, id: str) -> str:
+        """A policy's sentence, or its place where it has none."""
+        policy = self.config.registry.policies.get(id)
+        return "(not in force now)" if policy is None else policy.text or f"{policy.file}:{policy.line}"
+
+    def receipt(self, call: str) -> Mapping[str, JsonValue] | None:
+        """The receipt of a settled admission, or None where there is none of this call."""
+        admission = settlement = None
+        for chained in self.entries():
+            if chained.entry.call == call:
+                admission = chained if chained.entry.kind is EntryType.ADMISSION else admission
+                settlement = chained if chained.entry.kind is EntryType.SETTLEMENT else settlement
+        if admission is None or settlement is None:
+            return None
+        now = time.time()
+        head = replace(self.ledger.head(now), size=settlement.seq, hash=settlement.hash, time=now)
+        return issue(admission, settlement, sign(head, self._key), self._key)
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._openings.close()
+        self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+
+def open_book(given: str) -> Book:
+    """The book of a configuration.
+
+    Raises:
+        ConfigError: where the configuration is wrong.
+        LedgerError: where there is no state yet, or it cannot be used.
+    """
+    return Book(load(find_config(given), environ=os.environ))

@@ -1,0 +1,369 @@
+"""How does a program use it? One configuration opened: the gate, the ledger, the log and the sessions over them.
+
+- `Guard.open` finds every start-up error at once; nothing reloads by itself afterwards.
+- Opening makes the configuration's digest the tenant's policy epoch; a guard that was opened under an older one is refused by the
+  ledger, in the consume's own transaction.
+- The tools that a server lists are compared with `cxi.lock` whenever they are listed; what differs is refused, never adapted to.
+
+    with Guard.open("cxi.yaml") as guard, guard.session(request="Fix the rounding test", task="fix-bug") as s:
+        outcome = s.call("files.write_file", {"path": "src/tax.py", "content": "…"})
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Final, Literal, Self, TypeAlias, TypeVar
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from cxi.authority.declassifier import Declassifier
+from cxi.authority.evidence import EvidenceSource
+from cxi.canonical import JsonValue
+from cxi.config import surface
+from cxi.config.load import load
+from cxi.config.lock import PinStanding, compare
+from cxi.config.model import Configuration, ProtectedKind, Server
+from cxi.effects import ADAPTERS
+from cxi.errors import Code, LedgerError, NotStarted, OutcomeUnknown, Reason, Refused
+from cxi.gate import Gate, ToolPin
+from cxi.ledger.base import Receipt
+from cxi.ledger.sqlite import SqliteLedger
+from cxi.log.checkpoint import CheckpointFile, sign
+from cxi.log.key import load_key
+from cxi.log.opening import OpeningStore
+from cxi.manifest import Instant, Principal
+from cxi.policy.monitor import CedarMonitor
+from cxi.provenance import RequestChannel
+from cxi.session import Answered, Session, Wiring
+from cxi.sinks.base import Executor
+from cxi.sinks.disk import DiskWorld, case_rule
+
+LEDGER: Final = "ledger.sqlite"
+OPENINGS: Final = "openings.sqlite"
+CHECKPOINTS: Final = "checkpoints.jsonl"
+HOST: Final = "host"  # the credential's id of a program that embeds CXI
+
+
+@dataclass(frozen=True, slots=True)
+class Launching:
+    """How one server is started (`cxi.sinks.mcp.Launch`).
+
+    Attributes:
+        name: Its configured name.
+        command: The program and its arguments.
+        env: What is added to its environment, references put in.
+        cwd: Where it is started.
+        timeout: Seconds for one request.
+        max_message: Bytes of one message.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+    timeout: float
+    max_message: int
+
+
+def launch_of(server: Server, environ: Mapping[str, str]) -> Launching:
+    """How a configured server is started.
+
+    Raises:
+        ConfigError: a reference of its environment names a variable that is not set.
+    """
+    return Launching(
+        server.name,
+        (server.command, *server.args),
+        MappingProxyType(server.environment(environ)),
+        server.cwd,
+        server.limits.call,
+        server.limits.message,
+    )
+
+
+Source = TypeVar("Source", Declassifier, EvidenceSource)
+OutcomeKind: TypeAlias = Literal["done", "refused", "no-op", "recorded", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one call came to.
+
+    Attributes:
+        kind: `done`; `refused` before the sink; `no-op` and `recorded` without calling it; `failed` at or after it.
+        id: The call's id in the log.
+        result: The MCP `CallToolResult` that an agent would see.
+        refused: Why not, for `refused` and `failed`.
+        receipt: For a sink that was launched.
+    """
+
+    kind: OutcomeKind
+    id: str
+    result: Mapping[str, JsonValue]
+    refused: Refused | None = None
+    receipt: Receipt | None = None
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The reason codes, or none."""
+        return self.refused.codes if self.refused is not None else ()
+
+
+class Conversation:
+    """A session with its executors: what a program calls tools through."""
+
+    def __init__(self, session: Session, executors: Mapping[str, Executor]) -> None:
+        self.session = session
+        self._executors = executors
+
+    def call(self, tool: str, arguments: JsonValue, *, idempotency_key: str = "") -> Outcome:
+        """One whole turn: propose, launch, settle. Never raises for what an agent can send.
+
+        Args:
+            tool: `files.write_file`.
+            arguments: JSON.
+            idempotency_key: The caller's key, or empty.
+        """
+        prepared = self.session.propose(tool, arguments, idempotency_key=idempotency_key)
+        if isinstance(prepared, Answered):
+            return Outcome(prepared.kind, prepared.id, prepared.result, prepared.refused)
+        executor = self._executors.get(tool.partition(".")[0])
+        if executor is None:
+            down = NotStarted(Reason(Code.SINK_DOWN, "no executor reaches this server", where=tool))
+            finished = self.session.finish(prepared, down)
+        else:
+            try:
+                finished = self.session.finish(prepared, executor.execute(prepared.warrant))
+            except (NotStarted, OutcomeUnknown) as error:
+                finished = self.session.finish(prepared, error)
+            except Exception as error:  # noqa: BLE001  # whatever escapes an executor leaves its outcome unknown
+                reason = Reason(Code.OUTCOME_UNKNOWN, f"the executor raised `{type(error).__name__}`", where=tool)
+                finished = self.session.finish(prepared, OutcomeUnknown(reason))
+        kind: OutcomeKind = "done" if finished.refused is None else "failed"
+        return Outcome(kind, finished.id, finished.result, finished.refused, finished.receipt)
+
+
+class Guard:
+    """An opened configuration. Thread-safe; close it to sign the log's head."""
+
+    def __init__(
+        self,
+        config: Configuration,
+        *,
+        ledger: SqliteLedger,
+        openings: OpeningStore,
+        key: Ed25519PrivateKey,
+        clock: Callable[[], Instant],
+        entropy: Callable[[int], bytes],
+        executors: Mapping[str, Executor],
+        environ: Mapping[str, str],
+    ) -> None:
+        self.config = config
+        self.registry = config.registry
+        self.ledger = ledger
+        self._openings = openings
+        self._key = key
+        self._clock = clock
+        self._entropy = entropy
+        self._executors = dict(executors)
+        self._environ = environ
+        self._pins: dict[str, ToolPin] = {}
+        self._signed = -1
+        self.epoch = ledger.activate(self.config.tenant, self.config.digest, clock())
+        world = DiskWorld()
+        case_sensitive, normalizes = case_rule(str(self.config.root))
+        contracts = {contract.name: contract for contract in (*config.contracts.values(), *config.methods.values())}
+        gate = Gate(
+            contracts=MappingProxyType(contracts),
+            pins=MappingProxyType(self._pins),
+            adapters=ADAPTERS,
+            monitor=CedarMonitor(config.registry),
+            surfaces=MappingProxyType({name: surface.tool(contract) for name, contract in contracts.items()}),
+            ledger=ledger,
+            protected=_protect(config, world),
+            constants=MappingProxyType({"root": str(self.config.root)}),
+        )
+        self._wiring = Wiring(
+            gate=gate,
+            ledger=ledger,
+            openings=openings,
+            world=world,
+            root=str(self.config.root),
+            case_sensitive=case_sensitive,
+            normalizes=normalizes,
+            tasks=MappingProxyType({name: task.grants for name, task in self.config.tasks.items()}),
+            standing=self.config.standing,
+            declassifiers=_by_tool(self.config.declassifiers),
+            evidence=_by_tool(self.config.evidence),
+            clock=clock,
+            entropy=entropy,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        executors: Mapping[str, Executor] | None = None,
+        clock: Callable[[], Instant] = time.time,
+        entropy: Callable[[int], bytes] = os.urandom,
+        environ: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Open a configuration file.
+
+        Args:
+            path: `cxi.yaml`.
+            executors: In-process executors by server; servers without one are started as configured.
+            clock: Seconds since the epoch.
+            entropy: Random bytes, that many.
+            environ: The environment that references are put in from; the process's own if not given.
+
+        Raises:
+            ConfigError: with every problem of every file.
+            LedgerError: where the state folder cannot be used.
+        """
+        environ = os.environ if environ is None else environ
+        config = load(Path(path), environ=environ)
+        state = config.state
+        key = load_key(state)
+        ledger = SqliteLedger(state / LEDGER, instance=entropy(8).hex(), now=clock())
+        try:
+            openings = OpeningStore(state / OPENINGS)
+        except LedgerError:
+            ledger.close()
+            raise
+        return cls(
+            config,
+            ledger=ledger,
+            openings=openings,
+            key=key,
+            clock=clock,
+            entropy=entropy,
+            executors=executors or {},
+            environ=environ,
+        )
+
+    @property
+    def launches(self) -> Mapping[str, Launching]:
+        """How each configured server is started."""
+        return {name: launch_of(server, self._environ) for name, server in self.config.servers.items()}
+
+    # --- the servers' side ---------------------------------------------------------------------------------------------
+
+    def admit_listing(self, server: str, tools: Sequence[Mapping[str, JsonValue]]) -> Mapping[str, Refused | None]:
+        """Compare what a server lists now with the lock.
+
+        Args:
+            server: The configured server.
+            tools: Its whole `tools/list`.
+
+        Returns:
+            For each listed tool None where it may be called, or why not.
+
+        Raises:
+            ConfigError: a definition that cannot be pinned at all.
+        """
+        identity = self.config.servers[server].identity
+        found: dict[str, Refused | None] = {}
+        for name in [name for name in self._pins if name.startswith(server + ".")]:
+            del self._pins[name]
+        for state in compare(self.config.lock, server, identity, tools):
+            if state.state is PinStanding.GONE:
+                continue
+            reason = _pin_reason(f"{server}.{state.tool}", state.state)
+            self._pins[f"{server}.{state.tool}"] = ToolPin(identity, state.digest, reason)
+            found[state.tool] = Refused((reason,)) if reason is not None else None
+        # An outward method has no definition of its own to pin; the server's identity stands for it.
+        for contract in self.config.methods.values():
+            if contract.server == server:
+                self._pins[contract.name] = ToolPin(identity, identity)
+        return found
+
+    # --- the host's side -----------------------------------------------------------------------------------------------
+
+    def open_session(self, *, credential: str = HOST, agent: str = "") -> Session:
+        """A session for one agent, with no task open.
+
+        Args:
+            credential: The id of the credential that the host checked.
+            agent: The Cedar principal; the configuration's `agent` if not given.
+
+        Raises:
+            LedgerError: where it cannot be recorded.
+        """
+        principal = Principal(self.config.tenant, self.config.user, agent or self.config.agent, "s-" + self._entropy(8).hex())
+        return Session(self._wiring, principal, self.epoch, credential)
+
+    @contextmanager
+    def session(self, *, request: str = "", task: str | None = None, agent: str = "") -> Iterator[Conversation]:
+        """A session of an embedding program, whose host API is the request channel.
+
+        Raises:
+            ValueError: where the task cannot be started; the refusal is in its text.
+        """
+        session = self.open_session(agent=agent)
+        try:
+            if request:
+                started = session.start_task(request, task, channel=RequestChannel.HOST_API, credential=HOST)
+                if isinstance(started, Refused):
+                    raise ValueError("; ".join(str(reason) for reason in started.reasons))
+            yield Conversation(session, self._executors)
+        finally:
+            session.close()
+
+    def attach(self, server: str, executor: Executor, tools: Sequence[Mapping[str, JsonValue]]) -> None:
+        """Reach a server through this executor, which lists these tools."""
+        self.admit_listing(server, tools)
+        self._executors[server] = executor
+
+    def sign_head(self) -> tuple[int, str]:
+        """Sign the log's head as a checkpoint; (size, hash).
+
+        Raises:
+            LedgerError: where it cannot be written.
+        """
+        head = self.ledger.head(self._clock())
+        if head.size != self._signed:
+            CheckpointFile(self.config.state / CHECKPOINTS).append(sign(head, self._key))
+            self._signed = head.size
+        return head.size, head.hash
+
+    def close(self) -> None:
+        """Sign the head and close what is open; a second time does nothing."""
+        try:
+            self.sign_head()
+        finally:
+            self._openings.close()
+            self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+
+def _pin_reason(tool: str, state: PinStanding) -> Reason | None:
+    match state:
+        case PinStanding.OK:
+            return None
+        case PinStanding.CHANGED:
+            return Reason(Code.TOOL_DEFINITION_CHANGED, "its definition differs from the pinned one", where=tool)
+        case PinStanding.SERVER_CHANGED:
+            return Reason(Code.SERVER_CHANGED, "its server's program or arguments differ from the pinned ones", where=tool)
+        case PinStanding.UNPINNED | PinStanding.GONE:
+            return Reason(Code.TOOL_UNPINNED, "its definition is not pinned", where=tool)
+
+
+def _by_tool(sources: Sequence[Source]) -> Mapping[str, tuple[Source, ...]]:
+    """Declassifiers or evidence sources, by the tool whose results they read."""
+    found: dict[str, tuple[Source, ...]] = {}
+    for source in sources:
+        found[source.tool] = (*found.get(source.tool, ()), source)
+    return MappingProxyType(found)
