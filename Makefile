@@ -21,7 +21,7 @@ GIT_SERVER := .venvs/git/.pinned
 FETCH_SERVER := .venvs/fetch/.pinned
 # Warnings about a machine's own index settings are not ours to show; errors are.
 PIP_INSTALL := -m pip install -qq --disable-pip-version-check --no-input
-CODE := src tests bench docs examples vectors
+CODE := $(wildcard src tests bench docs examples vectors) .ci
 
 .PHONY: setup demo test test-full check bench docs generate lock wheel vectors clean python
 .DELETE_ON_ERROR:
@@ -109,4 +109,4 @@ lock: $(PROJECT)
 
 clean:
 	rm -rf .venv .venvs dist build site .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find src tests docs bench examples vectors -name __pycache__ -type d -prune -exec rm -rf {} +
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
