@@ -20,17 +20,17 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from cxi import __version__
 from cxi.canonical import JsonValue
 from cxi.errors import Code, CxiError, EffectError, MalformedError, NotStarted, OutcomeUnknown, Reason, Refused
 from cxi.ledger.base import Lease
-from cxi.manifest import Instant
+from cxi.manifest import CanonicalCall, Instant
 from cxi.sinks.base import Answer, Clearance
 from cxi.sinks.connection import Connection, Progress, refuse_method
 from cxi.sinks.process import ServerProcess
-from cxi.sinks.wire import MAX_MESSAGE, Message, read_object
+from cxi.sinks.wire import Message, read_object
 
 REVISIONS: Final = ("2025-06-18", "2025-11-25")  # oldest to newest
 MAX_PAGES: Final = 1000
@@ -43,27 +43,26 @@ Admit: TypeAlias = Callable[[str, Sequence[Tool]], Mapping[str, Refused | None]]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How a server is started, and what it may cost.
+class Launch(Protocol):
+    """How a server is started, and what it may cost."""
 
-    Attributes:
-        name: Its configured name.
-        command: The program and its arguments.
-        env: What is added to its environment.
-        cwd: Where it is started; None means where we are.
-        start_timeout: Seconds until it must have answered its first message.
-        timeout: Seconds until any other request must be answered.
-        max_message: Bytes of its longest message.
-    """
+    @property
+    def name(self) -> str: ...
+    @property
+    def command(self) -> Sequence[str]: ...
+    @property
+    def env(self) -> Mapping[str, str]: ...
+    @property
+    def cwd(self) -> str | Path | None: ...
+    @property
+    def timeout(self) -> float:
+        """Seconds until a request must be answered."""
+        ...
 
-    name: str
-    command: tuple[str, ...]
-    env: Mapping[str, str] = MappingProxyType({})
-    cwd: str | Path | None = None
-    start_timeout: float = 20.0
-    timeout: float = 120.0
-    max_message: int = MAX_MESSAGE
+    @property
+    def max_message(self) -> int:
+        """Bytes of its longest message."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +86,8 @@ class Upstream:
         server: Launch,
         *,
         admit: Admit,
-        inward: Callable[[Upstream, str, bytes], Awaitable[None]] | None = None,
-        refusal: Callable[[str], bytes] = refuse_method,
         clock: Callable[[], Instant] = time.time,
+        start_timeout: float = 20.0,
         patience: float = 1.0,
         cancel_patience: float = 2.0,
     ) -> None:
@@ -98,9 +96,8 @@ class Upstream:
         Args:
             server: How it is started.
             admit: Compares its tools with the pinned definitions: None for each that may be called, or why not.
-            inward: Takes its notifications.
-            refusal: The error object with which its own requests are refused.
             clock: What leases' deadlines are compared with.
+            start_timeout: Seconds until it must have answered its first message.
             patience: Seconds between the steps of ending its program.
             cancel_patience: Seconds to wait for the answer of a cancelled call.
         """
@@ -115,9 +112,11 @@ class Upstream:
         self.starts = 0
         self.last_fault: Reason | None = None
         self._admit = admit
-        self._take = inward
-        self._refusal = refusal
+        self._take: Callable[[Upstream, str, bytes], Awaitable[None]] | None = None
+        self._listed: Callable[[Upstream], Awaitable[None]] | None = None
+        self._refusal: Callable[[str], bytes] = refuse_method
         self._clock = clock
+        self._start_timeout = min(start_timeout, server.timeout)
         self._patience = patience
         self._cancel_patience = cancel_patience
         self._connection: Connection | None = None
@@ -128,6 +127,22 @@ class Upstream:
         self._retry_at = 0.0
         self._since = 0.0
         self._closed = False
+
+    def attach(
+        self,
+        *,
+        inward: Callable[[Upstream, str, bytes], Awaitable[None]],
+        listed: Callable[[Upstream], Awaitable[None]],
+        refusal: Callable[[str], bytes],
+    ) -> None:
+        """Say who takes what the server sends by itself.
+
+        Args:
+            inward: Takes its notifications.
+            listed: Told whenever it listed its tools.
+            refusal: The error object with which its own requests are refused.
+        """
+        self._take, self._listed, self._refusal = inward, listed, refusal
 
     @property
     def alive(self) -> bool:
@@ -159,6 +174,7 @@ class Upstream:
                 raise NotStarted(self._stopped()) from None
         if self._stale:
             await self._list_tools(connection)
+            await self._tell_listed()
         return connection
 
     async def execute(
@@ -170,9 +186,7 @@ class Upstream:
             NotStarted: the effect did not begin.
             OutcomeUnknown: it may have happened.
         """
-        call = warrant.manifest.action.call if isinstance(warrant, Lease) else warrant.call
-        if call.server != self.name:
-            raise NotStarted(Reason(Code.TOOL_UNKNOWN, f"`{call.name}` is no tool of `{self.name}`", where=call.name))
+        call = self._call_of(warrant)
 
         def check() -> None:
             # The last look before the write: what came in while we waited counts.
@@ -182,11 +196,42 @@ class Upstream:
                 raise NotStarted(Reason(Code.TOOL_UNKNOWN, f"`{self.name}` does not offer `{call.tool}`", where=call.name))
             if (refused := self.admitted[call.tool]) is not None:
                 raise NotStarted(refused.reasons[0])
-            if isinstance(warrant, Lease) and self._clock() >= warrant.deadline:
-                raise NotStarted(Reason(Code.EXPIRED, "the lease's launch deadline passed", where=call.name))
+            self._check_deadline(warrant)
 
         params: dict[str, JsonValue] = {"name": call.tool, "arguments": call.arguments}
         return await self.request("tools/call", params, progress=progress, cancelled=cancelled, before_write=check)
+
+    async def execute_method(
+        self, warrant: Lease | Clearance, method: str, *, progress: Progress | None = None, cancelled: asyncio.Event | None = None
+    ) -> RelayedAnswer:
+        """Ask by an MCP method that has outward fields, with exactly the warrant's arguments as its params.
+
+        Args:
+            warrant: Its call's tool is the method.
+            method: The method.
+            progress: Takes progress.
+            cancelled: Set, to cancel it.
+
+        Raises:
+            NotStarted: the effect did not begin.
+            OutcomeUnknown: it may have happened.
+        """
+        call = self._call_of(warrant)
+        if call.tool != method:
+            raise NotStarted(Reason(Code.TOOL_UNKNOWN, f"the warrant is for `{call.name}`, not for `{method}`", where=call.name))
+        return await self.request(
+            method, call.arguments, progress=progress, cancelled=cancelled, before_write=lambda: self._check_deadline(warrant)
+        )
+
+    def _call_of(self, warrant: Lease | Clearance) -> CanonicalCall:
+        call = warrant.manifest.action.call if isinstance(warrant, Lease) else warrant.call
+        if call.server != self.name:
+            raise NotStarted(Reason(Code.TOOL_UNKNOWN, f"`{call.name}` is no tool of `{self.name}`", where=call.name))
+        return call
+
+    def _check_deadline(self, warrant: Lease | Clearance) -> None:
+        if isinstance(warrant, Lease) and self._clock() >= warrant.deadline:
+            raise NotStarted(Reason(Code.EXPIRED, "the lease's launch deadline passed", where=self._call_of(warrant).name))
 
     async def request(
         self,
@@ -283,9 +328,14 @@ class Upstream:
         else:
             self._connection = connection
             self._since = loop.time()
+            await self._tell_listed()
             return connection
         finally:
             self._starting = None
+
+    async def _tell_listed(self) -> None:
+        if self._listed is not None:
+            await self._listed(self)
 
     def _fail(self, reason: Reason | None, now: float) -> None:
         self.last_fault = reason
@@ -298,7 +348,7 @@ class Upstream:
             "capabilities": {},  # no sampling, elicitation, roots or tasks towards a server
             "clientInfo": {"name": "cxi", "version": __version__},
         }
-        message = await connection.request("initialize", params, timeout=self.server.start_timeout)
+        message = await connection.request("initialize", params, timeout=self._start_timeout)
         result = self._read_answer("initialize", message).result
         revision, capabilities, instructions = (
             result.get("protocolVersion"),

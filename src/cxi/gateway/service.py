@@ -1,0 +1,221 @@
+"""How does the gateway begin and end?
+
+1. The configuration is opened: every start-up error is raised before a byte of the client is read.
+2. All servers are started at once, and given a moment; one that is late joins later.
+3. A collision of exposed names is a start-up error.
+4. The client's messages are relayed, until it closes its end, or SIGINT or SIGTERM.
+5. What is in flight gets a moment, then its leases are settled as unknown; the session, the ledger and the servers are closed,
+   in this order: what must not be lost comes first.
+
+The standard output carries MCP and nothing else; whatever else is printed goes to the standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from cxi.errors import ConfigError, CxiError, NotStarted, OutcomeUnknown, Problem, Refused
+from cxi.gateway.client import Client
+from cxi.gateway.control import ControlServer
+from cxi.gateway.relay import Relay, Rules
+from cxi.guard import Guard
+from cxi.provenance import RequestChannel
+from cxi.session import Session
+from cxi.sinks.mcp import Upstream
+from cxi.values.hidden import visible
+
+START_PATIENCE: Final = 10.0  # seconds that the client waits for slow servers at most
+END_PATIENCE: Final = 0.5  # official clients wait two seconds between closing our input and SIGTERM
+SERVER_PATIENCE: Final = 0.6
+_CHUNK: Final = 64 * 1024
+
+
+def serve(
+    config_path: str | Path,
+    *,
+    request: str | None = None,
+    task: str | None = None,
+    stdin: BinaryIO | None = None,
+    stdout: BinaryIO | None = None,
+) -> None:
+    """Run the gateway over stdio until the client is done.
+
+    Args:
+        config_path: `cxi.yaml`.
+        request: The person's words, if the command line carries them.
+        task: The task to start with them.
+        stdin: Where the client writes; the standard input if not given.
+        stdout: Where the client reads; the standard output if not given.
+
+    Raises:
+        ConfigError: something is wrong with the configuration, or with the names that the servers' tools would have.
+        LedgerError: the ledger cannot be used.
+    """
+    if task is not None and request is None:
+        raise ConfigError(Problem("command line", 0, "a task is started with a request", "give `--request` too"))
+    with _apart(stdout) as out, Guard.open(config_path) as guard:
+        asyncio.run(_serve(guard, request, task, stdin or sys.stdin.buffer, out))
+
+
+@contextlib.contextmanager
+def _apart(stdout: BinaryIO | None) -> Iterator[BinaryIO]:
+    """The stream for MCP alone: file descriptor 1 leads to the standard error meanwhile."""
+    if stdout is not None:
+        yield stdout
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with open(kept, "wb", buffering=0, closefd=False) as out:  # a descriptor, not a path
+            yield out
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+async def _serve(guard: Guard, request: str | None, task: str | None, stdin: BinaryIO, stdout: BinaryIO) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(RuntimeError, ValueError):  # only the main thread can
+            loop.add_signal_handler(number, stop.set)
+    session = guard.open_session(credential=f"stdio:{os.getuid()}:{os.getpid()}")
+    upstreams: list[Upstream] = []
+    relay: Relay | None = None
+    control: ControlServer | None = None
+    client: Client | None = None
+    try:
+        if request is not None:
+            _start_task(session, request, task)
+        client = Client(await _writer(stdout))
+        upstreams = _upstreams(guard)
+        relay = Relay(session, _rules(guard), client, upstreams)
+        for upstream in upstreams:
+            upstream.attach(inward=relay.inward, listed=relay.listed, refusal=relay.refusal)
+        await _start(upstreams)
+        if problems := relay.map_tools():
+            raise ConfigError(*problems)
+        control = await ControlServer.open(guard.config, session)
+        await _until(stop, client, asyncio.create_task(relay.run(await _reader(stdin)), name="client"))
+    finally:
+        await _end(session, relay, control, client, upstreams)
+
+
+def _start_task(session: Session, request: str, task: str | None) -> None:
+    started = session.start_task(request, task, channel=RequestChannel.COMMAND_LINE, credential=f"command-line:{os.getuid()}")
+    if isinstance(started, Refused):
+        problems = (Problem("command line", 0, reason.detail, reason.helps) for reason in started.reasons)
+        raise ConfigError(*problems)
+
+
+def _upstreams(guard: Guard) -> list[Upstream]:
+    found: list[Upstream] = []
+    for name, launch in guard.launches.items():
+        limits = guard.config.servers[name].limits
+        found.append(Upstream(launch, admit=guard.admit_listing, start_timeout=limits.start, patience=SERVER_PATIENCE))
+    return found
+
+
+def _rules(guard: Guard) -> Rules:
+    config = guard.config
+    return Rules(
+        sinks=frozenset(contract.name for contract in config.contracts.values() if contract.sink),
+        methods=frozenset(contract.name for contract in config.methods.values()),
+        idempotency_meta_key=config.idempotency_meta_key,
+    )
+
+
+async def _start(upstreams: Sequence[Upstream]) -> None:
+    async def start(upstream: Upstream) -> None:
+        try:
+            await upstream.ready()
+        except (NotStarted, OutcomeUnknown) as error:
+            _say(f"server `{upstream.name}`: {error.reason.detail}")
+            if tail := upstream.stderr_tail.strip():
+                _say(f"server `{upstream.name}` wrote last: {visible(tail[-500:])}")
+
+    tasks = [asyncio.create_task(start(upstream)) for upstream in upstreams]
+    if tasks:
+        done, _ = await asyncio.wait(tasks, timeout=START_PATIENCE)
+        for task in done:
+            task.result()  # what is no fault of a server's is raised
+
+
+async def _until(stop: asyncio.Event, client: Client, running: asyncio.Task[None]) -> None:
+    waiting = [asyncio.create_task(stop.wait()), asyncio.create_task(client.gone.wait())]
+    try:
+        await asyncio.wait([running, *waiting], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (running, *waiting):
+            task.cancel()
+        results = await asyncio.gather(running, *waiting, return_exceptions=True)
+    if isinstance(results[0], Exception):
+        raise results[0]
+
+
+async def _end(
+    session: Session,
+    relay: Relay | None,
+    control: ControlServer | None,
+    client: Client | None,
+    upstreams: Sequence[Upstream],
+) -> None:
+    """What must not be lost comes first; no failure of one step keeps the next from running."""
+    if control is not None:
+        await control.close()
+    try:
+        if relay is not None:
+            await relay.settle(END_PATIENCE)
+        session.close()
+    except CxiError as error:
+        _say(f"the session could not be closed: {error}")
+    await asyncio.gather(*(upstream.close() for upstream in upstreams), return_exceptions=True)
+    if client is not None:
+        await client.close()
+
+
+async def _reader(stdin: BinaryIO) -> asyncio.StreamReader:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=_CHUNK)
+    try:
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
+    except ValueError:  # a file is never waited for
+        reader.feed_data(stdin.read())
+        reader.feed_eof()
+    return reader
+
+
+async def _writer(stdout: BinaryIO) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    try:
+        transport, protocol = await loop.connect_write_pipe(lambda: asyncio.streams.FlowControlMixin(loop=loop), stdout)
+    except ValueError:  # a file: what we write to a pipe is copied into it
+        read, write = os.pipe()
+        threading.Thread(target=_copy, args=(read, stdout), name="stdout", daemon=True).start()
+        transport, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.streams.FlowControlMixin(loop=loop),
+            open(write, "wb", buffering=0),  # noqa: PTH123, SIM115
+        )
+    return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+def _copy(read: int, target: BinaryIO) -> None:
+    with open(read, "rb", buffering=0) as source:  # a descriptor, not a path
+        while chunk := source.read(_CHUNK):
+            target.write(chunk)
+            target.flush()
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"cxi gateway: {text}\n")
+    sys.stderr.flush()
