@@ -13,7 +13,7 @@ from cxi.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 READ = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md"))]
-COMMAND = re.compile(r"(?:^\$ |`)cxi ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*)?)((?:[^`\n#]|`(?=\S))*)", re.MULTILINE)
+COMMAND = re.compile(r"(?:^\$ |`)cxi ([a-z]+(?:-[a-z]+)*(?: [a-z]+(?:-[a-z]+)*(?![\w.-]))?)([^`\n#]*)", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", READ, ids=lambda page: page.relative_to(ROOT).as_posix())
