@@ -1,0 +1,141 @@
+"""What did the plan really read, and does it still hold?
+
+- A snapshot asks its world each question once and gives the same answer from then on: one plan sees one state.
+- The read set is (question, argument, …) to the digest of the canonical answer. A question that was not asked is not in it, so
+  an unrelated change never makes a plan stale.
+- The canonical answer of `entry` is what a plan can depend on: the kind, the permission bits, the text of a link, and whether a
+  file has other names. Inode numbers, times and sizes are left out: rewriting the same bytes is no change, and what depends on
+  bytes asks for `content`.
+
+    >>> snapshot = RecordingSnapshot(world, "/srv/repo")              # doctest: +SKIP
+    >>> snapshot.content("/srv/repo/README.md")                       # doctest: +SKIP
+    >>> stale(snapshot.reads, world)                                  # doctest: +SKIP
+    ()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from cxi.canonical import Digest, JsonValue, digest, digest_bytes
+from cxi.effects.base import World
+from cxi.values.base import Entry, EntryKind, Root
+
+Question: TypeAlias = tuple[str, ...]
+
+_ABSENT: Final = digest(None)
+
+
+class RecordingSnapshot:
+    """A world that remembers what was asked of it; its `root.view` is itself.
+
+    Args:
+        world: What answers.
+        root_path: The declared root, absolute and real.
+        case_sensitive: Whether the file system tells `A` from `a`.
+        normalizes: Whether it holds composed and decomposed names to be one.
+    """
+
+    __slots__ = ("_answers", "_reads", "_root", "_world")
+
+    def __init__(self, world: World, root_path: str, case_sensitive: bool = True, normalizes: bool = False) -> None:
+        self._world = world
+        self._root = Root(root_path, self, case_sensitive, normalizes)
+        self._answers: dict[Question, Entry | tuple[str, ...] | bytes | None] = {}
+        self._reads: dict[Question, Digest] = {}
+
+    @property
+    def root(self) -> Root:
+        return self._root
+
+    @property
+    def reads(self) -> Mapping[Question, Digest]:
+        return MappingProxyType(self._reads)
+
+    @property
+    def digest(self) -> Digest:
+        """Digest of the read set so far."""
+        return read_set_digest(self._reads)
+
+    def entry(self, path: str) -> Entry:
+        answer = self._ask(("entry", path))
+        assert isinstance(answer, Entry)  # noqa: S101  # INVARIANT (one-answer): a question's kind fixes its answer's type
+        return answer
+
+    def names(self, path: str) -> tuple[str, ...] | None:
+        answer = self._ask(("names", path))
+        return answer if isinstance(answer, tuple) else None
+
+    def content(self, path: str) -> bytes | None:
+        answer = self._ask(("content", path))
+        return answer if isinstance(answer, bytes) else None
+
+    def git(self, repository: str, question: str, arguments: tuple[str, ...]) -> bytes | None:
+        answer = self._ask(("git", repository, question, *arguments))
+        return answer if isinstance(answer, bytes) else None
+
+    def _ask(self, question: Question) -> Entry | tuple[str, ...] | bytes | None:
+        if question not in self._answers:
+            answer = _answer(self._world, question)
+            self._answers[question] = answer
+            self._reads[question] = _digest(answer)
+        return self._answers[question]
+
+
+def read_set_digest(reads: Mapping[Question, Digest]) -> Digest:
+    """The digest of a read set: its questions in order, each with the digest of its answer."""
+    rows: list[JsonValue] = [[*map(_plain, question), answer] for question, answer in reads.items()]
+    return digest(sorted(rows, key=digest))
+
+
+def stale(reads: Mapping[Question, Digest], world: World) -> tuple[Question, ...]:
+    """The questions that the world answers differently now, in the order in which they were asked."""
+    return tuple(question for question, before in reads.items() if _digest(_answer(world, question)) != before)
+
+
+def _answer(world: World, question: Question) -> Entry | tuple[str, ...] | bytes | None:
+    match question:
+        case ("entry", path):
+            return world.entry(path)
+        case ("names", path):
+            return world.names(path)
+        case ("content", path):
+            return world.content(path)
+        case ("git", repository, name, *arguments):
+            return world.git(repository, name, tuple(arguments))
+        case _:
+            raise ValueError(f"no such question: {question!r}")
+
+
+def _digest(answer: Entry | tuple[str, ...] | bytes | None) -> Digest:
+    match answer:
+        case None:
+            return _ABSENT
+        case bytes():
+            return digest_bytes(answer)
+        case tuple():
+            return digest(list(_all_plain(answer)))
+        case Entry():
+            return digest(
+                {
+                    "kind": str(answer.kind),
+                    "mode": answer.mode,
+                    "target": _plain(answer.target),
+                    "shared": answer.kind is EntryKind.FILE and answer.links > 1,
+                }
+            )
+
+
+def _all_plain(parts: Iterable[str]) -> Iterable[str]:
+    return map(_plain, parts)
+
+
+def _plain(text: str) -> str:
+    """The text in a form that has UTF-8 bytes: a name of other bytes is marked by NUL, which no name holds."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return "\0" + text.encode("utf-8", "surrogatepass").hex()
+    return text
