@@ -137,7 +137,7 @@ class Action:
                 for leaf in leaves
                 if leaf.role in (Role.PROTECTED, Role.FIXED)
             },
-            "payload": {leaf.path: digest(leaf.value.canonical) for leaf in leaves if leaf.role in (Role.PAYLOAD, Role.OPAQUE)},
+            "payload": {leaf.path: digest(leaf.value.canonical, floats=True) for leaf in leaves if leaf.role in (Role.PAYLOAD, Role.OPAQUE)},
         }
 
     @property

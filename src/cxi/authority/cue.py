@@ -1,0 +1,152 @@
+"""Which words turn a clause of a request into something that is not asked for?
+
+- The tables are closed and lowercase; `authority.request` says what each kind does to its clause.
+- English first, and the commonest cues of German, French, Spanish, Italian, Portuguese and Dutch. A word that negates in one
+  language and means something else in another (`pas`, `no`) counts as negating: the request can be worded again.
+- A cue is a whole word; `no-reply@x.example` and `not/a/path` hold none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _phrases(*texts: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(text.split()) for text in texts)
+
+
+# --- negation. After a coordinator these begin a clause of their own ("fix a.py and don't touch b.py").
+NEGATORS: Final = _words(
+    "not never no none nothing neither nor nobody nowhere cannot ain't dont doesnt didnt cant wont shouldnt mustnt"
+    " wouldnt couldnt isnt"
+    " arent avoid avoids avoiding avoided ignore ignores ignoring ignored skip skips skipping skipped stop stops"
+    " stopping refrain refrains"
+    " refraining forbid forbids forbidden prohibit prohibits prohibited disallow disallowed prevent prevents hardly"
+    " untouched unchanged unmodified unedited unaltered intact taboo omit omits omitting omitted decline refuse"
+    " nicht kein keine keinen keiner keines keinem nie niemals nichts weder vermeide vermeiden ignoriere ignorieren"
+    " unverändert unberührt"
+    " ne pas jamais aucun aucune ni évite évitez éviter ignorez inchangé inchangée"
+    " nunca jamás evita evite evitar tampoco ningún ninguna nada ignora intacto intacta"
+    " non mai né nessun nessuna nessuno evitare ignorare intatto invariato"
+    " não nem nenhum nenhuma jamais ignore"
+    " niet geen nooit noch vermijd negeer onveranderd ongemoeid"
+)
+NEGATED_PHRASES: Final = _phrases(
+    "hands off", "stay away", "steer clear", "keep away", "keep out", "keep off", "hold off", "off limits", "out of bounds",
+    "leave out", "no longer", "by no means", "under no circumstances", "lay off", "back off",
+)
+# --- negation that takes something out of what stands before it: it never leaves the left side as it was.
+EXCEPTIONS: Final = _words(
+    "except excepting excepted exempt exclude excludes excluding excluded without barring minus sans"
+    " ohne außer ausser ausgenommen statt anstatt anstelle sauf excepté hormis sin excepto salvo menos senza tranne eccetto"
+    " sem exceto zonder behalve uitgezonderd"
+)
+EXCEPTION_PHRASES: Final = _phrases(
+    "instead of", "rather than", "other than", "apart from", "aside from", "save for", "in place of", "in lieu of", "in spite of",
+    "with the exception", "au lieu", "plutôt que", "à part", "en vez", "en lugar", "em vez", "em lugar", "invece di", "invece che",
+    "al posto", "a parte", "a meno", "in plaats", "bis auf",
+)  # fmt: skip
+# "leave b.py alone", "keep b.py as is": the first word opens, one of the others anywhere behind it closes.
+LEAVE: Final = _words("leave leaving keep keeping let lass lassen laisse laissez deja deje lascia deixe laat")
+LEFT: Final = _words("alone untouched unchanged intact unmodified unedited be as-is out stehen ruhe tranquille quieto stare met")
+LEFT_PHRASES: Final = _phrases("as is", "as it", "as they", "as was", "the way", "in peace", "in ruhe", "tel quel", "tal cual", "wie es")
+# "everything but a.py": with one of these before it, `but` takes out instead of going on.
+UNIVERSALS: Final = _words(
+    "all every everything everyone anything any anyone anybody each none nothing nobody no entire whole"
+)
+
+# --- conditions: the whole sentence.
+CONDITIONS: Final = _words(
+    "if when whenever unless until till otherwise whether assuming supposing providing lest maybe perhaps wonder wondering"
+    " hypothetically contingent depending"
+    " wenn sobald sofern solange ob vielleicht andernfalls"
+    " si lorsque quand sinon"
+    " cuando quizás quizá"
+    " se quando qualora altrimenti forse"
+    " caso talvez"
+    " wanneer indien zodra tenzij mits misschien anders"
+)
+CONDITION_PHRASES: Final = _phrases(
+    "in case", "as long as", "so long as", "as soon as", "in the event", "on condition", "or else", "by the time", "even though if",
+    "à moins", "dès que", "au cas", "a menos", "en caso", "a no ser", "a meno che", "nel caso", "se não", "em caso", "no caso",
+    "provided that", "given that", "only once", "es sei", "im falle", "in het geval",
+)  # fmt: skip
+
+# --- reported speech: the whole sentence.
+REPORTS: Final = _words(
+    "said says asks asked wants wanted wrote writes told tells claims claimed suggests suggested recommends"
+    " recommended states stated"
+    " mentions mentioned instructs instructed demands demanded insists insisted thinks believes proposes proposed"
+    " quoth replied replies"
+    " answered announced"
+    " sagt sagte sagten schreibt schrieb meint meinte behauptet laut möchte bat bittet"
+    " disait écrit selon prétend"
+    " dice dijo escribió pide pidió según afirma"
+    " scrive chiede secondo disse"
+    " diz escreveu pede pediu segundo"
+    " zegt zei schrijft schreef vraagt vroeg volgens beweert"
+)
+REPORT_PHRASES: Final = _phrases("according to", "reported that", "reports that", "requested that", "requests that", "d'après", "ha detto")
+
+# --- questions.
+INTERROGATIVES: Final = _words(
+    "what what's why which where where's who who's whom whose how how's is are was were am does did has had should"
+    " shall may might"
+    " isn't aren't wasn't doesn't didn't hasn't shouldn't"
+    " was warum wieso weshalb welche welcher welches wer wie wo"
+    " pourquoi quel quelle quels quelles qui est-ce"
+    " qué cuál cuáles dónde quién cómo cuándo"
+    " perché quale quali cosa"
+    " quem qual quais onde"
+    " waarom welk welke hoe"
+)
+MODALS: Final = _words("can could would will do have")
+ASKED_OF: Final = _words("i we he she it they this that these those the a an my our your there anyone anybody somebody someone you")
+NO_ERRAND: Final = _words(
+    "say think consider recommend suggest expect believe know guess want like prefer need have be been being see agree advise"
+    " i we he she it they the a an this that there not"
+)  # "would you say …?" asks for no act
+POLITE: Final = _words("please kindly also then just now maybe possibly quickly bitte")
+POLITE_OPENERS: Final = _phrases(
+    "can you", "could you", "would you", "will you", "can u", "could u", "would you mind", "do you mind",
+    "kannst du", "könntest du", "können sie", "könnten sie", "würdest du", "würden sie",
+    "peux-tu", "pouvez-vous", "pourrais-tu", "pourriez-vous",
+    "puedes", "podrías", "podría", "puede", "puoi", "potresti", "può", "potrebbe", "pode", "podes", "poderia",
+    "kun je", "kunt u", "kan je", "zou je", "zou u",
+)  # fmt: skip
+
+# --- the shape of clauses.
+COORDINATORS: Final = _words("and or then but plus & und oder dann et ou puis y e o luego poi dan ook ni")
+BUT: Final = _words("but however yet though although aber sondern mais pero sino ma però mas porém maar")
+FILLERS: Final = _words(
+    "please also just then do does did you we i must should may can could would will to kindly absolutely definitely"
+    " make sure be careful"
+    " certainly so still even ever and but or is are bitte aber du sie por favor per favore alsjeblieft tu vous under by"
+)
+# A left side that begins with one of these asks for nothing by itself: "the file a.py, don't touch it".
+NOMINAL: Final = _words(
+    "the a an this that these those my our your his her its their all any every each both some for in on at with from regarding"
+    " concerning about as of to by file files folder folders ticket tickets branch branches der die das den dem ein eine"
+    " le la les un une des el los las una il lo gli i o os as het de een"
+)
+# "Look at a.py but don't change it": what is not to be done to `it` is not to be done to a.py.
+ACTS: Final = _words(
+    "touch change edit modify alter delete remove overwrite rewrite move rename open use send pay email mail contact"
+    " write update merge"
+    " close copy replace format reformat drop truncate execute run push publish post forward transfer"
+)
+PRONOUNS: Final = _words("it them this that these those either both her him him. anything")
+THINGS: Final = _words("file files folder folders directory ticket tickets branch page document row record message mail")
+# What stands behind one of these and a colon is text to be carried, not to be obeyed.
+CONTENT: Final = _words("message text body subject comment note reply title saying stating reading content description caption")
+
+ARTICLES: Final = _words("the a an this that my our your its new existing file folder directory dir branch path")
+ABBREVIATIONS: Final = _words(
+    "e.g i.e etc vs cf approx incl excl esp resp mr mrs ms dr prof st no nr nos fig sec ch vol pp ca bzw bspw usw"
+    " inkl z.b d.h u.a p.ex ej"
+    " p.ej sr sra ecc bijv m.b.t a.k.a aka eg ie"
+)
