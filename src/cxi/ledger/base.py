@@ -1,11 +1,14 @@
 """Has this been used?
 
-- States of a capability: `minted → leased → done | failed | outcome_unknown`, and `revoked`, `expired`.
+- States of a capability: `minted → leased → done | failed | outcome_unknown`, and `revoked`, `expired`, `released`
+  (`cxi.ledger.machine` draws them).
 - INVARIANT (consume-before-sink): `consume` is linearizable, and durable before it answers with a lease.
 - INVARIANT (one-transaction): the lease, the draw from the grant and the log entry are one transaction.
 - A settlement rides on the next commit; if a crash loses it, the outcome is `outcome_unknown`, which blocks its event key
   until it is reconciled or a person releases it.
 - `consume` compares the policy epoch's row in its own transaction: an older epoch is refused.
+- A failed call certainly did not happen: its draw does not count against the grant's limit, and its idempotency key may be used
+  again for the same action. Its sequence number, nonce, capability and approval stay used.
 """
 
 from __future__ import annotations
@@ -24,10 +27,12 @@ from cxi.manifest import Instant, Manifest
 class State(StrEnum):
     """Where a capability stands."""
 
+    MINTED = "minted"  # drawn by trusted code, not in the ledger yet
     LEASED = "leased"
     DONE = "done"
     FAILED = "failed"  # the effect certainly did not happen
     OUTCOME_UNKNOWN = "outcome_unknown"
+    RELEASED = "released"  # never known; a person took its block away
     REVOKED = "revoked"
     EXPIRED = "expired"
 
@@ -152,11 +157,14 @@ class Ledger(Protocol):
     def close_session(self, session: str, now: Instant) -> None: ...
 
     def drawn(self, session: str, grant: str, since: Instant) -> int:
-        """How many events the grant gave in this session since an instant; the next sequence is the total plus one."""
+        """How many draws the grant gave in this session after an instant; the next sequence is the total plus one.
+
+        Failed draws are among them; `consume` alone judges the limit.
+        """
         ...
 
     def recorded(self, session: str, idempotency_key: Digest) -> tuple[Digest, State, Recorded] | None:
-        """(action digest, state, answer) of the call that used this key in this session."""
+        """(action digest, state, answer) of the latest call that used this key in this session."""
         ...
 
     def consume(self, manifest: Manifest, draw: Draw, entry: LogEntry, now: Instant) -> Lease | Recorded | Refused:
@@ -165,10 +173,11 @@ class Ledger(Protocol):
         In one durable transaction, in this order:
 
         1. the tenant's epoch row equals the manifest's, else `EPOCH_CHANGED`;
-        2. the session is open, else `SESSION_UNKNOWN`; nothing in question is revoked, else `REVOKED`; `now` is before the
-           deadline, else `EXPIRED`;
+        2. the session is open and bound to the manifest's principal, else `SESSION_UNKNOWN`; nothing in question is revoked,
+           else `REVOKED`; `now` is before the deadline, else `EXPIRED`;
         3. a used idempotency key: another action is `KEY_REUSE_CONFLICT`; the same action is `Recorded` where `repeat` is
            `replay` and it is done, `IN_FLIGHT` while leased, `OUTCOME_UNKNOWN` where it is unknown, else `EVENT_REPEATED`;
+           a call that failed or that a person released gave its key back for the same action;
         4. an equal event key that is leased is `IN_FLIGHT`, unknown is `OUTCOME_UNKNOWN`;
         5. the grant's draws are under its limit in its window, else `EVENT_REPEATED` where this event key happened
            already, else `GRANT_EXHAUSTED`; the manifest's sequence is the next one, and nonce and capability are new, else
@@ -190,11 +199,17 @@ class Ledger(Protocol):
         ...
 
     def release(self, call: str, person: str, reason: str, state: State, now: Instant) -> None:
-        """A person says how an unknown outcome ended (`DONE` or `FAILED`), or that it is released; logged as PERSON."""
+        """A person says how an unknown outcome ended (`DONE` or `FAILED`), or that it no longer blocks (`RELEASED`).
+
+        Logged as PERSON.
+
+        Raises:
+            AuthorityError: where the call is not in `outcome_unknown`, or the state is another.
+        """
         ...
 
     def revoke(self, *, session: str = "", grant: str = "", person: str, reason: str, now: Instant) -> None:
-        """No further lease in this session (and of this grant, where one is named)."""
+        """No further lease in this session (and of this grant, where one is named); with no session, of this grant anywhere."""
         ...
 
     def touched(self, tenant: str) -> Mapping[tuple[str, str], tuple[str, ...]]:

@@ -1,8 +1,13 @@
 """What is one line of the log?
 
 - An entry is written once, in the ledger's own transaction; its chain fields are set there.
-- `hash = SHA-256(canonical({seq, previous, time_ms, kind, session, body}))`, and `previous` is the hash before it.
+- `content = SHA-256(canonical({time_ms, kind, call, session, body}))` is what it tells, and
+  `hash = SHA-256(canonical({seq, previous, content}))` is its place; `previous` is the hash before it. A path from one entry to a
+  later one therefore needs content digests only: it is checked without seeing what stands in between.
+- Time is kept in whole milliseconds.
 - Values and secrets enter as salted commitments (`cxi.log.commitment`); openings live in a store of their own.
+- The ledger itself sets `manifest` in the body of an admission, and `manifest`, `state` and `admission: [seq, hash]` in that of a
+  settlement: what the log tells of a capability is what the ledger did with it.
 """
 
 from __future__ import annotations
@@ -10,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from cxi.canonical import Digest, JsonValue, digest
+from cxi.errors import Code, MalformedError, Reason
 from cxi.manifest import Instant
 
 
@@ -32,6 +39,9 @@ class EntryType(StrEnum):
     ALARM = "alarm"
 
 
+GENESIS: Final[Digest] = "sha256:" + "0" * 64
+
+
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """An entry before it is chained.
@@ -48,6 +58,16 @@ class LogEntry:
     session: str
     body: Mapping[str, JsonValue]
 
+    def to_json(self, time: Instant) -> dict[str, JsonValue]:
+        """What the content digest is taken over."""
+        return {
+            "time_ms": milliseconds(time),
+            "kind": str(self.kind),
+            "call": self.call,
+            "session": self.session,
+            "body": self.body,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ChainedEntry:
@@ -56,7 +76,7 @@ class ChainedEntry:
     Attributes:
         seq: From 1, without gaps.
         previous: The hash of the entry before; `sha256:` and 64 zeros for the first.
-        time: When it was written, by the writer's clock.
+        time: When it was written, by the writer's clock, in whole milliseconds.
         entry: The entry.
     """
 
@@ -66,18 +86,55 @@ class ChainedEntry:
     entry: LogEntry
 
     @property
+    def content(self) -> Digest:
+        """Digest of what it tells, without its place."""
+        return digest(self.entry.to_json(self.time))
+
+    @property
     def hash(self) -> Digest:
-        return digest(
-            {
-                "seq": self.seq,
-                "previous": self.previous,
-                "time_ms": int(self.time * 1000),
-                "kind": str(self.entry.kind),
-                "call": self.entry.call,
-                "session": self.entry.session,
-                "body": self.entry.body,
-            }
-        )
+        return chain(self.seq, self.previous, self.content)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The entry with its place, as receipts carry it."""
+        return {"seq": self.seq, "previous": self.previous, **self.entry.to_json(self.time)}
 
 
-GENESIS: Digest = "sha256:" + "0" * 64
+def chain(seq: int, previous: Digest, content: Digest) -> Digest:
+    """The hash of the entry at `seq` that tells `content`."""
+    return digest({"seq": seq, "previous": previous, "content": content})
+
+
+def milliseconds(time: Instant) -> int:
+    """An instant in whole milliseconds; rounded, so that a time that was read back gives the same number again."""
+    return round(time * 1000)
+
+
+def read_entry(value: JsonValue) -> ChainedEntry:
+    """The entry that `ChainedEntry.to_json` wrote; anything else is refused.
+
+    Raises:
+        MalformedError: where a key is missing, foreign or of another type.
+    """
+    if not isinstance(value, Mapping) or value.keys() != _KEYS:
+        raise _malformed("an entry has exactly the keys " + ", ".join(f"`{key}`" for key in sorted(_KEYS)))
+    match dict(value):
+        case {
+            "seq": int(seq),
+            "previous": str(previous),
+            "time_ms": int(time_ms),
+            "kind": str(kind),
+            "call": str(call),
+            "session": str(session),
+            "body": dict(body),
+        } if type(seq) is int and type(time_ms) is int and kind in _TYPES:
+            return ChainedEntry(seq, previous, time_ms / 1000, LogEntry(EntryType(kind), call, session, body))
+        case _:
+            raise _malformed("a part of the entry is of the wrong type")
+
+
+_TYPES: Final = frozenset(EntryType)
+_KEYS: Final = frozenset({"seq", "previous", "time_ms", "kind", "call", "session", "body"})
+
+
+def _malformed(detail: str) -> MalformedError:
+    return MalformedError(Reason(Code.MALFORMED_JSON, detail, where="log entry"))

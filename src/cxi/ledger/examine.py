@@ -1,0 +1,163 @@
+"""May this capability be spent, as the file stands inside this very transaction?
+
+- The checks stand in the order of `Ledger.consume`, numbered as there; the first that fails answers.
+- Two queries a consume: one for what it stands on (epoch, session, revocation), one for what was before it.
+- Nothing is written here.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Final, cast
+
+from cxi.canonical import Digest, JsonValue, digest_bytes
+from cxi.errors import Code, LedgerError, Refused
+from cxi.ledger.base import Draw, Recorded, State
+from cxi.ledger.machine import Event, blocks, keeps_key, step
+from cxi.log.entry import milliseconds
+from cxi.manifest import Invocation, Manifest
+
+IS_OPEN: Final = "state IN ('leased', 'outcome_unknown')"  # word for word the condition of the index `call_open`
+KEYED: Final = (
+    "SELECT action, state, id, answer FROM call WHERE session = ? AND idempotency_key = ? AND idempotency_key IS NOT NULL"
+    " ORDER BY seq DESC LIMIT 1"
+)
+LAST_DRAW: Final = (
+    "SELECT sequence, drawn_ms FROM call WHERE session = ? AND grant_id = ? ORDER BY drawn_ms DESC, sequence DESC LIMIT 1"
+)
+
+_STANDING: Final = (
+    "SELECT epoch.counter, epoch.digest, session.tenant, session.user, session.agent, session.closed,"
+    " EXISTS (SELECT 1 FROM revoked WHERE (session = ?2 AND grant_id IN ('', ?3)) OR (session = '' AND grant_id = ?3))"
+    " FROM (SELECT 1) LEFT JOIN epoch ON epoch.tenant = ?1 LEFT JOIN session ON session.id = ?2"
+)
+_OPEN: Final = f"SELECT state, id FROM call WHERE event_key = ? AND {IS_OPEN} ORDER BY seq LIMIT 1"  # noqa: S608
+_USED: Final = "SELECT token FROM used WHERE token IN (?, ?, ?) LIMIT 1"
+_HELD: Final = (  # a leased call's tokens are in its row
+    "SELECT CASE WHEN nonce = ?1 THEN nonce WHEN capability = ?2 THEN capability ELSE approval END FROM call"  # noqa: S608
+    f" WHERE {IS_OPEN} AND (nonce = ?1 OR capability = ?2 OR approval = ?3) LIMIT 1"
+)
+_IN_WINDOW: Final = (
+    "SELECT count(*) FROM (SELECT 1 FROM call"
+    " WHERE session = ? AND grant_id = ? AND drawn_ms > ? AND state <> 'failed' LIMIT ?)"
+)
+_FAILED: Final = "SELECT count(*) FROM call WHERE session = ? AND grant_id = ? AND state = 'failed'"
+_HAPPENED: Final = "SELECT 1 FROM call WHERE session = ? AND event_key = ? AND state <> 'failed' LIMIT 1"
+
+
+def examine(database: sqlite3.Connection, manifest: Manifest, draw: Draw, time: int) -> int | Recorded | Refused:
+    """Steps 1 to 5 of `Ledger.consume`.
+
+    Args:
+        database: Inside a write transaction.
+        manifest: What is about to happen.
+        draw: What it draws.
+        time: Now, in milliseconds.
+
+    Returns:
+        The draw's instant in milliseconds where all hold, else the recorded answer or the refusal.
+    """
+    principal, invocation = manifest.action.principal, manifest.invocation
+    session, grant = principal.session, invocation.grant
+    row = database.execute(_STANDING, (principal.tenant, session, grant)).fetchone()
+
+    # 1. the epoch
+    if row[:2] != tuple(manifest.effect.policy_epoch):
+        return Refused.of(Code.EPOCH_CHANGED, "another policy epoch is in force than the manifest's", where="policy_epoch")
+
+    # 2. session, revocation, deadline
+    if row[2:6] != (principal.tenant, principal.user, principal.agent, 0):
+        return Refused.of(Code.SESSION_UNKNOWN, f"session `{session}` is not open for this principal", where="session")
+    if row[6]:
+        return _stopped(Event.REVOKE, f"session `{session}` or its grant `{grant}` was revoked")
+    if time >= milliseconds(draw.deadline):
+        return _stopped(Event.EXPIRE, f"the deadline of `{draw.call}` is past")
+
+    # 3. the idempotency key
+    if invocation.idempotency_key:
+        row = database.execute(KEYED, (session, invocation.idempotency_key)).fetchone()
+        if row is not None and (answer := _repeat(row, draw)) is not None:
+            return answer
+
+    # 4. an equal event that is under way or unknown
+    row = database.execute(_OPEN, (invocation.event_key,)).fetchone()
+    if row is not None and (code := blocks(read_state(row[0]))) is not None:
+        return Refused.of(code, f"`{row[1]}` is an equal event, and it is `{row[0]}`", where=str(row[1]))
+
+    # 5. limit and window, sequence, and everything that is used once
+    row = database.execute(LAST_DRAW, (session, grant)).fetchone()
+    last, drawn = row if row is not None else (0, 0)
+    if _given(database, session, grant, last, draw, time) >= draw.limit:
+        happened = database.execute(_HAPPENED, (session, invocation.event_key)).fetchone() is not None
+        code = Code.EVENT_REPEATED if happened else Code.GRANT_EXHAUSTED
+        return Refused.of(code, f"grant `{grant}` gives {draw.limit}, and they are used", where=grant)
+    if invocation.sequence != last + 1:
+        return Refused.of(Code.CAPABILITY_USED, f"draw {invocation.sequence} of `{grant}` is not the next one", where=grant)
+    found = tokens(invocation, draw)
+    row = database.execute(_USED, found).fetchone() or database.execute(_HELD, found).fetchone()
+    if row is not None:
+        name = str(row[0]).partition(":")[0]
+        return Refused.of(Code.CAPABILITY_USED, f"the {name} was used before", where=name)
+    # INVARIANT (draws-in-order): a grant's draws never go back in time, so that the newest is the last of its window.
+    return max(time, drawn)
+
+
+def tokens(invocation: Invocation, draw: Draw) -> tuple[str, str, str | None]:
+    """What is used once, whatever becomes of the call: nonce, capability and approval.
+
+    The nonce itself stays out of the file: a manifest's digest hides the manifest by it.
+    """
+    return (
+        f"nonce:{digest_bytes(invocation.nonce.encode())}",
+        f"capability:{invocation.capability}",
+        f"approval:{draw.approval}" if draw.approval else None,
+    )
+
+
+def read_state(found: object) -> State:
+    """A state as the file has it.
+
+    Raises:
+        LedgerError: where it is none: the file is damaged.
+    """
+    try:
+        return State(str(found))
+    except ValueError as error:
+        raise LedgerError(f"the ledger is damaged: `{found}` is no state of a call") from error
+
+
+def read_answer(text: object) -> JsonValue:
+    """A recorded answer."""
+    return cast("JsonValue", json.loads(str(text))) if text is not None else None
+
+
+def _repeat(row: tuple[Digest, str, str, str | None], draw: Draw) -> Recorded | Refused | None:
+    """What a used idempotency key gives; None where its call gave it back."""
+    action, found, call, answer = row
+    state = read_state(found)
+    if action != draw.action:
+        return Refused.of(Code.KEY_REUSE_CONFLICT, f"the key was used for another action, by `{call}`", where=call)
+    if not keeps_key(state):
+        return None
+    if (code := blocks(state)) is not None:
+        return Refused.of(code, f"`{call}` has the same key, and it is `{state}`", where=call)
+    if draw.repeat == "replay" and state is State.DONE:
+        return Recorded(call, read_answer(answer))
+    return Refused.of(Code.EVENT_REPEATED, f"`{call}` had the same key and the same action", where=call)
+
+
+def _given(database: sqlite3.Connection, session: str, grant: str, last: int, draw: Draw, time: int) -> int:
+    """How many draws count against the limit: all of the session or its window, but those that failed."""
+    if draw.window > 0:
+        since = time - milliseconds(draw.window)
+        return int(database.execute(_IN_WINDOW, (session, grant, since, draw.limit)).fetchone()[0])
+    if last < draw.limit:
+        return last
+    return last - int(database.execute(_FAILED, (session, grant)).fetchone()[0])
+
+
+def _stopped(event: Event, detail: str) -> Refused:
+    """A capability that ends before it was ever leased; it leaves no row."""
+    ended = step(State.MINTED, event)
+    return Refused.of(Code.REVOKED if ended is State.REVOKED else Code.EXPIRED, detail, where="session")
