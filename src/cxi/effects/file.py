@@ -6,8 +6,9 @@
   `renamed_from`; a folder is expanded to everything below it, links kept.
 - A file with other names (hard links) is written under all of them: each name below the root is an atom too (`maybe`: a server
   that replaces the file leaves the others alone), and where not all of them are found, the write is refused.
-- A path was resolved by its type already. Where a link still stands there (`final: keep`), a move or a deletion is of the link,
-  and a write is refused.
+- A path was resolved by its type already. Where a link still stands there (`final: keep`), a deletion is of the link; a write is
+  refused, and so is a move: some servers move the link, others what it leads to. Links below a moved folder go with it.
+- A new name that is another Unicode spelling of one that is there is refused: some servers take it for that one.
 - A change inside a git folder or of a hook is a `git.*` atom as well (`cxi.effects.hidden`).
 
     inputs: {path: path, content: content}
@@ -16,6 +17,7 @@
 from __future__ import annotations
 
 import posixpath
+import unicodedata
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -222,6 +224,10 @@ def _ends(call: CanonicalCall, inputs: Mapping[str, str], snapshot: Snapshot) ->
         return Refused.of(
             Code.EFFECT_INEXACT, f"`{destination.target}` is there already, or cannot be ({kind})", where=destination.field
         )
+    if snapshot.entry(source.path).kind is EntryKind.LINK:
+        return Refused.of(
+            Code.EFFECT_UNSUPPORTED, f"`{source.target}` is a link: servers differ on what is moved", where=source.field
+        )
     if destination.path.startswith(join(source.path, "")):
         return Refused.of(Code.EFFECT_INEXACT, f"`{destination.target}` is below what is moved", where=destination.field)
     return _refuse_parents(snapshot, destination) or (source, destination)
@@ -368,13 +374,17 @@ def _mode(entry: Entry) -> dict[str, JsonValue]:
 
 
 def _refuse_parents(snapshot: Snapshot, place: GivenPath) -> Refused | None:
-    """The nearest thing above a new path has to be a folder, reached without a link."""
-    here = posixpath.dirname(place.path)
+    """The nearest thing above a new path has to be a folder, reached without a link, in which no other spelling of it stands."""
+    child, here = posixpath.basename(place.path), posixpath.dirname(place.path)
     while (kind := snapshot.entry(here).kind) is EntryKind.ABSENT and here != "/":
-        here = posixpath.dirname(here)
-    if kind is EntryKind.FOLDER:
-        return None
-    return Refused.of(Code.EFFECT_INEXACT, f"`{name(snapshot.root, here)}` is no folder ({kind})", where=place.field)
+        child, here = posixpath.basename(here), posixpath.dirname(here)
+    if kind is not EntryKind.FOLDER:
+        return Refused.of(Code.EFFECT_INEXACT, f"`{name(snapshot.root, here)}` is no folder ({kind})", where=place.field)
+    composed = unicodedata.normalize("NFC", child)
+    for known in snapshot.names(here) or ():
+        if unicodedata.normalize("NFC", known) == composed:
+            return Refused.of(Code.EFFECT_INEXACT, f"`{known!a}` is there, another spelling of the name", where=place.field)
+    return None
 
 
 def _unreadable(place: GivenPath) -> Refused:

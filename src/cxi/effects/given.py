@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from cxi.canonical import JsonValue
 from cxi.effects.base import Snapshot
 from cxi.effects.place import locate
+from cxi.effects.place import name as canonical
 from cxi.errors import Code, Refused
 from cxi.manifest import CanonicalCall
 
@@ -86,7 +87,7 @@ def give_paths(
             path = locate(snapshot.root, item.value, where=item.field or name)
             if isinstance(path, Refused):
                 return path
-            found.append(GivenPath(item.field, item.value, path))
+            found.append(GivenPath(item.field, canonical(snapshot.root, path), path))
     if not found:
         return Refused.of(Code.EFFECT_UNREADABLE, f"no `{names[0]}` is given", where=names[0])
     return tuple(found)
