@@ -291,7 +291,7 @@ def _host(id: str, _root: Root) -> Entity:
 
 def _url(id: str, _root: Root) -> Entity:
     method, _, url = id.rpartition(" ")
-    given: dict[str, JsonValue] = {"url": url, "scheme": "", "path": "", "query": "", "fragment": ""}
+    given: dict[str, JsonValue] = {"url": url, "scheme": "", "host": "", "path": "", "query": "", "fragment": ""}
     if method:
         given["method"] = method
     try:
@@ -300,8 +300,7 @@ def _url(id: str, _root: Root) -> Entity:
     except ValueError:  # no URL that can be taken apart; its text is still its id
         return Entity("Url", id, given)
     given |= {"scheme": parts.scheme, "path": parts.path, "query": parts.query, "fragment": parts.fragment}
-    if host:
-        given["host"] = host
+    given["host"] = host or ""
     if port is not None:
         given["port"] = port
     return Entity("Url", id, given)

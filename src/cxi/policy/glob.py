@@ -51,7 +51,7 @@ def within(path: str, folder: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A set of texts: characters, and `None` for any text.
+    """A set of texts: characters, `WITHIN` for any text without a slash, and `None` for any text.
 
     Attributes:
         parts: The characters and gaps, in order.
@@ -83,12 +83,16 @@ class Shape:
         return _meets(self.parts, other.parts)
 
 
+WITHIN: Final = "within"
 ANY: Final = Shape((None,))
 
 
 @lru_cache(maxsize=4096)
 def _meets(left: tuple[str | None, ...], right: tuple[str | None, ...]) -> bool:
-    """Walk both at once, over the set of places where they can stand together: O(len · len)."""
+    """Walk both at once, over the set of places where they can stand together: O(len · len).
+
+    What two gaps share can be left out of a text that has both shapes, so a gap takes only characters of the other shape.
+    """
     seen: set[tuple[int, int]] = set()
     todo = [(0, 0)]
     while todo:
@@ -101,15 +105,12 @@ def _meets(left: tuple[str | None, ...], right: tuple[str | None, ...]) -> bool:
             return True
         one = left[i] if i < len(left) else ""
         two = right[j] if j < len(right) else ""
-        if one is None:
-            todo.append((i + 1, j))
-            if two:
-                todo.append((i, j + 1))
-        if two is None:
-            todo.append((i, j + 1))
-            if one:
-                todo.append((i + 1, j))
-        if one and two and one == two:
+        for gap, other, past, taken in ((one, two, (i + 1, j), (i, j + 1)), (two, one, (i, j + 1), (i + 1, j))):
+            if gap is None or gap == WITHIN:
+                todo.append(past)
+                if other and (gap is None or other != "/"):
+                    todo.append(taken)
+        if one and one == two:
             todo.append((i + 1, j + 1))
     return False
 
@@ -123,7 +124,13 @@ def _shape(part: str) -> Shape:
     if _opaque(part):
         return ANY
     pieces = _PART.findall(part)
-    return Shape(tuple(piece.lower() if len(piece) == 1 and piece.isascii() and piece not in "*?[" else None for piece in pieces))
+    return Shape(tuple(_piece(piece) for piece in pieces))
+
+
+def _piece(piece: str) -> str | None:
+    if piece.startswith("**"):
+        return None
+    return piece.lower() if len(piece) == 1 and piece.isascii() and piece not in "*?[" else WITHIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +165,12 @@ class Glob:
 
     def could_be(self, path: str) -> bool:
         """Whether it could name this very path."""
-        return within(fold(path), fold(self.folder)) and _path_of(path).meets(self.path)
+        if not within(fold(path), fold(self.folder)):
+            return False
+        if self.parts is None:
+            return _literal(path).meets(self.path)
+        parts = _components(path)
+        return len(parts) == len(self.parts) and self._begins_as(parts)
 
     def could_be_in(self, folder: str) -> bool:
         """Whether it could name this folder or something in it."""
@@ -167,8 +179,13 @@ class Glob:
             return True
         if not within(there, here):
             return False
-        inside = Shape((*_path_of(folder).parts, "/", None))
-        return inside.meets(self.path) or self.could_be(folder)
+        if self.parts is None:
+            return Shape((*_literal(folder).parts, "/", None)).meets(self.path) or self.could_be(folder)
+        parts = _components(folder)
+        return len(parts) <= len(self.parts) and self._begins_as(parts)
+
+    def _begins_as(self, parts: list[str]) -> bool:
+        return all(_literal(part).meets(shape) for part, shape in zip(parts, self.parts or (), strict=False))
 
     def is_in(self, folder: str) -> bool:
         """Whether all that it names is in this folder, spelled so."""
@@ -186,6 +203,10 @@ class Glob:
         return any(part.meets(wanted) for part in self.parts)
 
 
-def _path_of(path: str) -> Shape:
-    """A literal path; characters beyond ASCII may be anything, as in `_shape`."""
-    return Shape(tuple(char.lower() if char.isascii() else None for char in path))
+def _components(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _literal(text: str) -> Shape:
+    """A literal path or component; characters beyond ASCII may be anything, as in `_shape`."""
+    return Shape(tuple(char.lower() if char.isascii() else WITHIN for char in text))

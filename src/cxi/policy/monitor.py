@@ -102,8 +102,10 @@ class CedarMonitor:
             result = is_authorized(asked, self._handle(positions), entities, self._schema_of(request.action))
         except (TypeError, ValueError) as error:  # no JSON, or a lone surrogate
             return Refused.of(Code.POLICY_ERROR, f"the request cannot be put to Cedar: {_clip(str(error))}", where=where)
-        reasons = list(self._errors(result.diagnostics.errors, positions, where))
-        holding = [self._policies[positions[int(name.removeprefix("policy"))]] for name in result.diagnostics.reasons]
+        # Cedar names policies in no order; ours is the order of the sources.
+        reasons = list(self._errors(sorted(result.diagnostics.errors), positions, where))
+        numbers = sorted(int(name.removeprefix("policy")) for name in result.diagnostics.reasons)
+        holding = [self._policies[positions[number]] for number in numbers]
         reasons.extend(_forbidden(policy, where) for policy in holding if policy.effect == "forbid")
         if result.decision is Decision.Allow and not reasons:
             return Permitted(tuple(sorted(policy.id for policy in holding)))
@@ -158,7 +160,7 @@ class CedarMonitor:
 
 def show(text: str) -> str:
     """An id on one line, with nothing that a reader cannot see."""
-    return "".join(char if char.isprintable() and char != "`" else char.encode("unicode_escape").decode() for char in text)
+    return "".join(char if char.isprintable() and char != "`" else f"\\u{{{ord(char):x}}}" for char in text)
 
 
 def _forbidden(policy: Policy, where: str, verb: str = "policy") -> Reason:

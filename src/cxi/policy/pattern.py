@@ -135,7 +135,7 @@ def _in_uid(name: pst.VarName, uid: pst.EntityUid, question: Question) -> bool |
     return None if question.glob.could_be_in(uid.id) else False
 
 
-def _truth(expr: pst.Expr, question: Question) -> bool | None:  # noqa: C901, PLR0912  # one arm a construct of the language
+def _truth(expr: pst.Expr, question: Question) -> bool | None:  # noqa: C901  # one arm a construct of the language
     """What a condition is over all that the glob could name: True for all, False for none, None unsure."""
     match expr:
         case pst.BoolLit(value):
