@@ -83,7 +83,8 @@ class CheckReport:
             "concessions: {choices} bounded choices, {anyone} from anyone, {effect_call} `effect: call`",
             "declassifiers: {declassifiers}, validators: {validators}, evidence sources: {evidence}",
             "policies: {permits} permit, {forbids} forbid; prose sources, carried and not enforced: {prose}",
-            "locked: {locked_tools} tools, {locked_fields} fields; gaps: {unclassified} unclassified, {lacking} contracts without a tool",
+            "locked: {locked_tools} tools, {locked_fields} fields",
+            "gaps: {unclassified} unclassified, {lacking} contracts without a tool",
         )
         return (
             *(line.format_map(count) for line in surface),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pwd
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,7 @@ REQUIRED: Final = ("version", "agent", "root", "servers")
 VERSION: Final = 1
 TENANT: Final = "local"
 LOCK: Final = "cxi.lock"
+META_KEY: Final = re.compile(r"(?:[A-Za-z](?:[A-Za-z0-9.-]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 # Files of clients that start servers or hooks: whoever writes them chooses what runs beside the gate.
 CLIENT_FILES: Final = (
     ".mcp.json",
@@ -138,6 +140,7 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
     mode = _read_mode(reader, record)
     state = _read_state(reader, record, folder, root, file, environ)
     user = (reader.name(record["user"], "`user`") or "") if "user" in record else _whoami()
+    meta_key = _read_meta_key(reader, record)
     known = known_words()
     servers = read_servers(reader, record["servers"], Surroundings(folder, root, environ), known) if "servers" in record else {}
     parts = _Parts(
@@ -221,7 +224,7 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
         standing=standing,
         mode=mode,
         state=state,
-        idempotency_meta_key=_read_meta_key(record),
+        idempotency_meta_key=meta_key,
         lock=lock,
         lock_file=folder / LOCK,
         code=MappingProxyType(code.pins),
@@ -298,9 +301,14 @@ def _read_state(
     return state
 
 
-def _read_meta_key(record: Mapping[str, Node]) -> str:
-    node = record.get("idempotency_key")
-    return node.value if node is not None and isinstance(node.value, str) else IDEMPOTENCY_META_KEY
+def _read_meta_key(reader: Reader, record: Mapping[str, Node]) -> str:
+    """A key of `_meta`: an optional prefix and a name (MCP, "_meta")."""
+    if "idempotency_key" not in record:
+        return IDEMPOTENCY_META_KEY
+    text = reader.text(record["idempotency_key"], "`idempotency_key`") or IDEMPOTENCY_META_KEY
+    if not META_KEY.fullmatch(text):
+        reader.note(record["idempotency_key"].problem(f"`idempotency_key` is `{text}`", "write a `_meta` key, `example.org/key`"))
+    return text
 
 
 def _whoami() -> str:

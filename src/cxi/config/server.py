@@ -15,6 +15,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -194,6 +195,10 @@ def _find_program(word: str, cwd: Path, environ: Mapping[str, str]) -> str | Non
 def _launch_files(server: Server) -> tuple[Path, ...]:
     """The program, and every argument that is a file: changing one of them changes what is started."""
     named = [Path(server.command)]
+    for flag, module in pairwise(server.args):
+        if flag == "-m":  # Python imports from where it is started
+            base = server.cwd.joinpath(*module.split("."))
+            named.extend(path for path in (base.with_suffix(".py"), base / "__main__.py", base / "__init__.py") if path.is_file())
     for argument in server.args:
         _, _, value = argument.rpartition("=")
         path = server.cwd / value

@@ -26,6 +26,14 @@ from cxi.values import TYPES, value_type
 from cxi.values.base import Root
 from cxi.values.parameter import BadParameter
 
+# The ops of each adapter that change nothing. A mistake here is found at the call: the gate refuses any other atom of a tool that
+# says it is no sink.
+READ_OPS: Final = MappingProxyType(
+    {
+        "file": frozenset({"read", "list", "tree", "search"}),
+        "git": frozenset({"status", "diff_unstaged", "diff_staged", "diff", "log", "show", "branch"}),
+    }
+)
 LONG_TYPES: Final = frozenset({"Integer"})  # types whose canonical form is an integer
 
 
@@ -34,7 +42,7 @@ def known_words() -> Known:
     return Known(
         types=Types(frozenset(TYPES), _doubt_type),
         adapters=MappingProxyType({kind: adapter.inputs for kind, adapter in ADAPTERS.items()}),
-        reads=MappingProxyType({kind: frozenset(getattr(adapter, "reads", ())) for kind, adapter in ADAPTERS.items()}),
+        reads=READ_OPS,
         kinds=MappingProxyType({name: kind.resource for name, kind in KINDS.items() if not kind.exact}),
         targets=frozenset(ENTITIES),
     )

@@ -2,8 +2,8 @@
 
 - A tree of `Node`s, each with its file and line, so that every later error can say where.
 - Read as YAML 1.2's core schema: `on`, `yes` and `1:20` are text; only `true` and `false` (and their capitals) are booleans.
-- Refused, because two readers could see two trees: duplicate keys, anchors, aliases and merge keys (`<<`), tags, directives, several documents,
-  keys that are no text, numbers with leading zeros, control and format characters.
+- Refused, because two readers could see two trees: duplicate keys, anchors, aliases and merge keys (`<<`), tags, directives,
+  several documents, keys that are no text, numbers with leading zeros, control and format characters.
 - Nothing is guessed: the first thing that is no YAML ends the reading, with its line.
 
     >>> tree = read_tree("a: {b: on}", file="x.yaml")
