@@ -2,7 +2,7 @@
 
 - `reason-codes.md` from `cxi.errors`, with the tests that assert each code as its examples.
 - `mcp-methods.md` from the gateway's method table.
-- `promises.md` from `tests/requirements.py`.
+- `promises.md` from `tests/requirements.py`, and the JSON Schemas from the configuration's reader.
 - Written only where something differs; `--check` writes nothing, says which pages are stale and exits 1.
 
     $ python docs/generate.py --check
@@ -21,6 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from cxi.config.schema import render_schemas
 from cxi.errors import CODES, Code, Reason, Refused
 from cxi.gateway.method import render_table
 
@@ -133,15 +134,19 @@ def promises() -> str:
 PAGES: Final = MappingProxyType({"reason-codes.md": reason_codes, "mcp-methods.md": render_table, "promises.md": promises})
 
 
+def texts() -> dict[str, str]:
+    """Each generated file, by its name below `docs`, to what it should hold."""
+    pages = {name: MADE + make() for name, make in PAGES.items()}
+    return pages | {f"schemas/{name}": text for name, text in render_schemas().items()}
+
+
 def stale() -> dict[str, str]:
     """The pages that are not what the code makes of them, with what they should hold."""
-    found: dict[str, str] = {}
-    for name, make in PAGES.items():
-        page = DOCS / name
-        text = MADE + make()
-        if not page.exists() or page.read_text(encoding="utf-8") != text:
-            found[name] = text
-    return found
+    return {
+        name: text
+        for name, text in texts().items()
+        if not (DOCS / name).exists() or (DOCS / name).read_text(encoding="utf-8") != text
+    }
 
 
 def main(arguments: list[str]) -> int:
@@ -152,6 +157,7 @@ def main(arguments: list[str]) -> int:
             print(f"docs/{name} is stale: make generate", file=sys.stderr)
         return 1 if found else 0
     for name, text in found.items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(text, encoding="utf-8")
         print(f"docs/{name}")
     return 0

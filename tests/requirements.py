@@ -81,7 +81,12 @@ PROMISES: Final = (
     _waiting("canonical.rfc8785", "concepts.md", "canonical bytes are RFC 8785, byte-equal to the reference"),
     _waiting("canonical.refused-at-the-edge", "concepts.md", "duplicate keys, inexact numbers and lone surrogates are refused"),
     _waiting("canonical.injective", "concepts.md", "two values never share a digest"),
-    _waiting("value.paths", "concepts.md", "paths resolve links, missing leaves, case and Unicode as the kernel does"),
+    Promise(
+        "value.paths",
+        "concepts.md",
+        "paths resolve links, missing leaves, case and Unicode as the kernel does",
+        ("tests/property/test_path_resolution.py",),
+    ),
     _waiting(
         "value.hidden-text",
         "reason-codes.md",
@@ -118,11 +123,31 @@ PROMISES: Final = (
     ),
     _waiting("effect.snapshot", "concepts.md", "a call whose read set changed before launch is refused"),
     _waiting("effect.no-op", "effects.md", "a payload without atoms is answered without calling the sink"),
-    _waiting("effect.patterns", "effects.md", "a glob target is its own kind, and refused if it could meet a forbid"),
+    Promise(
+        "effect.patterns",
+        "effects.md",
+        "a glob target is its own kind, and refused if it could meet a forbid",
+        ("tests/attacks/test_glob_targets.py",),
+    ),
     # --- policy
-    _waiting("policy.default-deny", "concepts.md", "the call and every atom need a permit; a forbid wins"),
-    _waiting("policy.errors-deny", "concepts.md", "a policy that raises an error denies, a forbid too"),
-    _waiting("policy.no-escapes", "concepts.md", "an agent's JSON cannot forge an entity or a key of the context"),
+    Promise(
+        "policy.default-deny",
+        "concepts.md",
+        "the call and every atom need a permit; a forbid wins",
+        ("tests/unit/policy/test_monitor.py", "tests/unit/policy/test_maintainer_example.py"),
+    ),
+    Promise(
+        "policy.errors-deny",
+        "concepts.md",
+        "a policy that raises an error denies, a forbid too",
+        ("tests/attacks/test_erroring_forbid.py",),
+    ),
+    Promise(
+        "policy.no-escapes",
+        "concepts.md",
+        "an agent's JSON cannot forge an entity or a key of the context",
+        ("tests/attacks/test_json_escapes_into_cedar.py",),
+    ),
     _waiting(
         "policy.strict",
         "configuration.md",
@@ -164,7 +189,7 @@ PROMISES: Final = (
         "threat-model.md",
         "an upstream that dies, hangs, floods or speaks nonsense hurts neither the others nor the gate",
     ),
-    _waiting("mode.shadow", "concepts.md", "shadow refuses nothing, and its receipts never verify as admissions"),
+    _waiting("mode.enforce-only", "concepts.md", "a receipt of a mode that does not enforce never verifies as an admission"),
     _waiting("demo.exact", "index.md", "a worst-case agent behind the gate makes exactly the authorized changes"),
     Promise(
         "package.wheel-alone",
