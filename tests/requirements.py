@@ -148,10 +148,11 @@ PROMISES: Final = (
         "an agent's JSON cannot forge an entity or a key of the context",
         ("tests/attacks/test_json_escapes_into_cedar.py",),
     ),
-    _waiting(
+    Promise(
         "policy.strict",
         "configuration.md",
         "an unknown action, attribute or principal, a duplicate id and an empty registry are start-up errors",
+        ("tests/unit/policy/test_registry.py", "tests/unit/policy/test_schema.py"),
     ),
     _waiting(
         "policy.epoch",
