@@ -21,7 +21,7 @@ class OsView:
         try:
             found = os.lstat(path)
             mode = found.st_mode
-            target = os.readlink(path) if stat.S_ISLNK(mode) else ""
+            target = os.readlink(path) if stat.S_ISLNK(mode) else ""  # noqa: PTH115  # a Path would tidy the text
         except FileNotFoundError:
             return Entry(EntryKind.ABSENT)
         except NotADirectoryError:
@@ -36,7 +36,7 @@ class OsView:
 
     def names(self, path: str) -> tuple[str, ...] | None:
         try:
-            return tuple(sorted(os.listdir(path)))
+            return tuple(sorted(os.listdir(path)))  # noqa: PTH208
         except OSError:
             return None
 
@@ -59,9 +59,12 @@ class FoldingView:
         wanted = self._key(path.rstrip("/"))
         if any(self._key(known) == wanted for known in self.files):
             return Entry(EntryKind.FILE)
-        return Entry(EntryKind.FOLDER if self.names(path) else EntryKind.ABSENT)
+        return Entry(EntryKind.FOLDER if self._below(path) else EntryKind.ABSENT)
 
     def names(self, path: str) -> tuple[str, ...] | None:
+        return self._below(path)
+
+    def _below(self, path: str) -> tuple[str, ...] | None:
         folder = self._key(path.rstrip("/") + "/")
         found = set()
         for known in self.files:

@@ -56,7 +56,8 @@ _DOTFILES: Final = frozenset(_DOTTED.split())
 _NAMED: Final = "node.js next.js vue.js react.js nuxt.js three.js d3.js express.js ember.js angular.js chart.js alpine.js p5.js"
 _PRODUCTS: Final = frozenset(_NAMED.split())
 _DOMAIN: Final = re.compile(r"(?:[A-Za-z0-9-]+\.)+(?:com|org|net|io|dev|edu|gov|app|ai|co|uk|de|eu|info|example)(?::[0-9]+)?")
-_NOT_IN_NAMES: Final = frozenset('*?<>|"“”«»`=\\\0$;&!(){}')
+_NOT_IN_NAMES: Final = frozenset('*?<>|"“”«»`=\\\0$;&!')
+_NOT_IN_BARE_NAMES: Final = frozenset("(){}[]~^@:,")
 _SPLIT: Final = re.compile(r"(?:,|;|—|\||->|→|=>|\]\()")
 _LINE: Final = re.compile(r"[0-9]{1,9}(?:-[0-9]{1,9})?")
 _ANCHOR: Final = re.compile(r"#L[0-9]{1,9}(?:C[0-9]{1,9})?(?:-L?[0-9]{1,9})?")
@@ -194,4 +195,4 @@ def _quoted_counts(path: str, there: Exists) -> bool:
         return False
     if "/" in path:
         return bool(path.strip("/")) and not _DOMAIN.fullmatch(path.partition("/")[0])
-    return "." not in path and any(char.isalnum() for char in path)
+    return "." not in path and not _NOT_IN_BARE_NAMES.intersection(path) and any(char.isalnum() for char in path)

@@ -25,8 +25,8 @@ _MARK: Final = re.compile("`+|[\"'“”‘’«»„「」]")
 _BLANK: Final = re.compile(r"\s+")
 _OPENING: Final = frozenset("([{<>\"'“‘«„「`*_,;:=—–→¿¡|")
 _CLOSING: Final = frozenset(")]}>\"'”’»“」`*_,;:!?…—–→|")
-_LEADING: Final = frozenset("([{<>*\"'`“”‘’«»„「¿¡—–…|")
-_TRAILING: Final = frozenset(".,;:!?…*\"'`“”‘’«»」—–|")
+_LEADING: Final = frozenset("([{<>\"'`“”‘’«»„「¿¡—–…|")
+_TRAILING: Final = frozenset(".,;:!?…\"'`“”‘’«»」—–|")
 _BRACKETS: Final = MappingProxyType({")": "(", "]": "[", "}": "{", ">": "<"})
 _POSSESSIVE: Final = ("'s", "’s")
 
@@ -151,7 +151,10 @@ def _strip(text: str, start: int, end: int) -> Iterator[Word]:
     openers = {opener: closer for closer, opener in _BRACKETS.items()}
     while start < end:
         first, last = text[start], text[end - 1]
-        if text.endswith(_POSSESSIVE, start, end) and end - start > 2:
+        if first == last == "*" and end - start > 2:
+            # emphasis is around a word; a single one is a glob
+            start, end = start + 1, end - 1
+        elif text.endswith(_POSSESSIVE, start, end) and end - start > 2:
             end -= 2
         elif first in openers:
             # `(a)`: both go; `(a`: the opener goes; `(a)/b`: it is the word's own
