@@ -150,12 +150,13 @@ class Client:
         """Send a notification whose params are bytes as they came."""
         await self._send(write_notification(method, params))
 
-    async def close(self) -> None:
-        """No more is written."""
+    async def close(self, patience: float) -> None:
+        """No more is written; what was, gets this many seconds to be read."""
         self.gone.set()
         self._writer.close()
-        with contextlib.suppress(OSError):
-            await self._writer.wait_closed()
+        with contextlib.suppress(OSError, TimeoutError):
+            await asyncio.wait_for(self._writer.wait_closed(), patience)
+        self._writer.transport.abort()
 
     async def _send(self, line: bytes) -> None:
         async with self._writing:

@@ -2,11 +2,11 @@
 
 - A Unix socket (0600) in the state folder (0700), and a file (0600) beside it with a token: both are CXI's own, which no admitted
   effect touches. The peer's user is checked with SO_PEERCRED (unix(7)), the token in constant time.
-- One line of JSON asks, one answers: `{"token", "act": "task.start", "request", "as"}`; acts are `task.start`, `task.stop`,
-  `task.list` and `status`.
+- One line of JSON asks, one answers: `{"token", "op": "task.start", "request", "as"}`; ops are `task.start`, `task.add`,
+  `task.stop`, `task.list` and `status`. An answer has `ok` and `text`; a refusal has `error` and `reasons` as well.
 - This is the request channel of `cxi task start`: what it carries is T. The agent's own channel carries no such message.
 
-    control(config, {"act": "task.start", "as": "fix-bug", "request": "Fix the failing rounding test"})
+    control(config, {"op": "task.start", "as": "fix-bug", "request": "Fix the failing rounding test"})
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from cxi.canonical import JsonValue, parse_json
-from cxi.config.model import Configuration
 from cxi.errors import Code, CxiError, LedgerError, MalformedError, Reason, Refused
 from cxi.provenance import RequestChannel
 from cxi.sinks.wire import Oversized, read_lines, write_json
@@ -33,7 +32,13 @@ from cxi.sinks.wire import Oversized, read_lines, write_json
 LONGEST: Final = 1024 * 1024
 PATIENCE: Final = 10.0
 _LONGEST_PATH: Final = 100  # of the 108 bytes of sun_path (unix(7))
-_FIELDS: Final = {"task.start": {"request", "as"}, "task.stop": set(), "task.list": set(), "status": set()}
+_FIELDS: Final = {
+    "task.start": {"request", "as"},
+    "task.add": {"request"},
+    "task.stop": set(),
+    "task.list": set(),
+    "status": set(),
+}
 
 
 class Host(Protocol):
@@ -42,6 +47,7 @@ class Host(Protocol):
     @property
     def id(self) -> str: ...
     def start_task(self, request: str, task: str | None, *, channel: RequestChannel, credential: str) -> str | Refused: ...
+    def add_request(self, text: str, *, channel: RequestChannel, credential: str) -> Refused | None: ...
     def stop_task(self) -> None: ...
 
 
@@ -54,12 +60,6 @@ class Setting(Protocol):
     def state(self) -> Path: ...
     @property
     def tasks(self) -> Mapping[str, object]: ...
-
-
-class ControlError(CxiError):
-    """No gateway, or no one gateway, could be reached."""
-
-    code = "CONTROL_ERROR"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +94,19 @@ class ControlServer:
         self._server: asyncio.Server | None = None
 
     @classmethod
-    async def open(cls, config: Setting, session: Host) -> ControlServer:
+    async def open(cls, config: Setting, session: Host, *, opened: Mapping[str, JsonValue] | None = None) -> ControlServer:
         """Listen.
+
+        Args:
+            config: The configuration that the gateway runs with.
+            session: Its session.
+            opened: The `task` and the `request` that are open already.
 
         Raises:
             LedgerError: the state folder cannot be used.
         """
         server = cls(config, session, config.state / f"control-{os.getpid()}.sock", secrets.token_hex(32))
+        server._task = opened
         try:
             await server._listen()
         except OSError as error:
@@ -163,33 +169,43 @@ class ControlServer:
         # INVARIANT (credential-first): nothing else of a message is looked at before its token.
         if not isinstance(token, str) or not hmac.compare_digest(token.encode(), self._token.encode()):
             return _no(Reason(Code.SESSION_UNKNOWN, "the token is wrong", "token"))
-        act = message.get("act")
-        if not isinstance(act, str) or act not in _FIELDS:
-            return _no(Reason(Code.METHOD_UNKNOWN, f"an act is one of {', '.join(_FIELDS)}", "act"))
+        op = message.get("op")
+        if not isinstance(op, str) or op not in _FIELDS:
+            return _no(Reason(Code.METHOD_UNKNOWN, f"an op is one of {', '.join(_FIELDS)}", "op"))
         for name in message:
-            if name not in {"token", "act", *_FIELDS[act]}:
-                return _no(Reason(Code.FIELD_UNCLASSIFIED, f"`{act}` has no `{name[:50]}`", name[:50]))
+            if name not in {"token", "op", *_FIELDS[op]}:
+                return _no(Reason(Code.FIELD_UNCLASSIFIED, f"`{op}` has no `{name[:50]}`", name[:50]))
         try:
-            return self._act(act, message)
+            return self._do(op, message)
         except CxiError as error:
             return _no(Reason(Code.LEDGER_UNAVAILABLE, str(error), "ledger"))
 
-    def _act(self, act: str, message: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        if act == "task.start":
+    def _do(self, op: str, message: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        text, credential = "", f"control:{os.getuid()}"
+        if op in ("task.start", "task.add"):
             request, task = message.get("request"), message.get("as")
             if not isinstance(request, str) or not (task is None or isinstance(task, str)):
                 return _no(Reason(Code.FIELD_TYPE, "`request` is a text, and `as` the name of a task", "request"))
-            started = self._session.start_task(
-                request, task, channel=RequestChannel.CONTROL_SOCKET, credential=f"control:{os.getuid()}"
-            )
-            if isinstance(started, Refused):
-                return _no(*started.reasons)
-            self._task = {"task": started, "request": request, "started": time.time()}
-        elif act == "task.stop":
+            if op == "task.add":
+                if refused := self._session.add_request(request, channel=RequestChannel.CONTROL_SOCKET, credential=credential):
+                    return _no(*refused.reasons)
+                text = "added to the open task"
+            else:
+                started = self._session.start_task(request, task, channel=RequestChannel.CONTROL_SOCKET, credential=credential)
+                if isinstance(started, Refused):
+                    return _no(*started.reasons)
+                self._task = {"task": started, "request": request, "started": time.time()}
+                text = f"task `{started}` is open"
+        elif op == "task.stop":
             self._session.stop_task()
+            text = "the task is closed" if self._task is not None else "no task was open"
             self._task = None
+        else:
+            opened = f"task `{self._task['task']}`: {self._task['request']}" if self._task is not None else "no task is open"
+            text = f"{self._session.id} (pid {os.getpid()})  {opened}"
         return {
             "ok": True,
+            "text": text,
             "session": self._session.id,
             "pid": os.getpid(),
             "open": self._task,
@@ -215,38 +231,46 @@ def live_gateways(config: Setting) -> tuple[LiveGateway, ...]:
     return tuple(sorted(found, key=lambda gateway: gateway.started))
 
 
-def control(config: Configuration | Setting, message: Mapping[str, JsonValue], *, session: str = "") -> dict[str, JsonValue]:
+def control(config: Setting, message: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Ask the running gateway.
 
     Args:
         config: The configuration that it runs with.
-        message: `act` and its fields, without the token.
-        session: Which gateway, by its session or its pid, where several run.
+        message: `op` and its fields, and `session` (a session's id or a gateway's pid) where several gateways run.
 
     Returns:
-        Its answer: `ok`, and where that is false `reasons` with `code`, `detail`, `where` and `needs`.
-
-    Raises:
-        ControlError: none runs, several run and none is named, or it does not answer.
+        Its answer. `task.list` without a session asks all of them: `gateways` has an answer each.
     """
+    session = str(message.get("session") or "")
+    asked = {name: value for name, value in message.items() if name != "session"}
     gateways = live_gateways(config)
     chosen = [one for one in gateways if not session or session in (one.session, str(one.pid))]
+    if message.get("op") == "task.list" and not session:
+        answers = [_ask(one, asked) for one in chosen]
+        text = "\n".join(str(answer.get("text") or answer.get("error")) for answer in answers)
+        return {"ok": True, "text": text or "no gateway runs", "gateways": list(answers)}
     if not chosen:
         named = f" with the session `{session}`" if session else ""
-        raise ControlError(f"no gateway runs with `{config.file}`{named}")
+        return _no(
+            Reason(Code.SESSION_UNKNOWN, f"no gateway runs with `{config.file}`{named}", "session", "start one: `cxi gateway`")
+        )
     if len(chosen) > 1:
         names = ", ".join(f"{one.session} (pid {one.pid})" for one in chosen)
-        raise ControlError(f"several gateways run with `{config.file}`: name one with --session: {names}")
+        return _no(Reason(Code.SESSION_UNKNOWN, f"several gateways run: {names}", "session", "name one with --session"))
+    return _ask(chosen[0], asked)
+
+
+def _ask(gateway: LiveGateway, message: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     try:
-        answer = parse_json(_ask(chosen[0], {**message, "token": chosen[0].token}), limit=LONGEST)
+        answer = parse_json(_exchange(gateway, {**message, "token": gateway.token}), limit=LONGEST)
     except (OSError, MalformedError) as error:
-        raise ControlError(f"the gateway (pid {chosen[0].pid}) does not answer: {error}") from error
+        return _no(Reason(Code.SESSION_UNKNOWN, f"the gateway (pid {gateway.pid}) does not answer: {error}", "session"))
     if not isinstance(answer, dict):
-        raise ControlError(f"the gateway (pid {chosen[0].pid}) answered with nonsense")
-    return dict(answer)
+        return _no(Reason(Code.SESSION_UNKNOWN, f"the gateway (pid {gateway.pid}) answered with nonsense", "session"))
+    return answer
 
 
-def _ask(gateway: LiveGateway, message: Mapping[str, JsonValue]) -> bytes:
+def _exchange(gateway: LiveGateway, message: Mapping[str, JsonValue]) -> bytes:
     with _connect(gateway.socket) as connection:
         connection.sendall(write_json(message) + b"\n")
         answer = b""
@@ -306,6 +330,7 @@ def _read_card(card: Path, config: Setting) -> LiveGateway | None:
 def _no(*reasons: Reason) -> dict[str, JsonValue]:
     return {
         "ok": False,
+        "error": "; ".join(f"{reason.code}: {reason.detail} (needs: {reason.helps})" for reason in reasons),
         "reasons": [
             {"code": str(reason.code), "detail": reason.detail, "where": reason.where, "needs": reason.helps}
             for reason in reasons

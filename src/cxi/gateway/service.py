@@ -32,13 +32,13 @@ from cxi.session import Session
 from cxi.sinks.mcp import Upstream
 from cxi.values.hidden import visible
 
-START_PATIENCE: Final = 10.0  # seconds that the client waits for slow servers at most
+START_PATIENCE = 10.0  # seconds that the client waits for slow servers at most
 END_PATIENCE: Final = 0.5  # official clients wait two seconds between closing our input and SIGTERM
 SERVER_PATIENCE: Final = 0.6
 _CHUNK: Final = 64 * 1024
 
 
-def serve(
+def run(
     config_path: str | Path,
     *,
     request: str | None = None,
@@ -62,7 +62,7 @@ def serve(
     if task is not None and request is None:
         raise ConfigError(Problem("command line", 0, "a task is started with a request", "give `--request` too"))
     with _apart(stdout) as out, Guard.open(config_path) as guard:
-        asyncio.run(_serve(guard, request, task, stdin or sys.stdin.buffer, out))
+        asyncio.run(relay_stdio(guard, request, task, stdin or sys.stdin.buffer, out))
 
 
 @contextlib.contextmanager
@@ -83,7 +83,13 @@ def _apart(stdout: BinaryIO | None) -> Iterator[BinaryIO]:
         os.close(kept)
 
 
-async def _serve(guard: Guard, request: str | None, task: str | None, stdin: BinaryIO, stdout: BinaryIO) -> None:
+async def relay_stdio(guard: Guard, request: str | None, task: str | None, stdin: BinaryIO, stdout: BinaryIO) -> None:
+    """Steps 2 to 5, over an opened configuration.
+
+    Raises:
+        ConfigError: the task cannot be started, or names collide.
+        LedgerError: the ledger cannot be used.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -95,8 +101,7 @@ async def _serve(guard: Guard, request: str | None, task: str | None, stdin: Bin
     control: ControlServer | None = None
     client: Client | None = None
     try:
-        if request is not None:
-            _start_task(session, request, task)
+        opened = None if request is None else {"task": _start_task(session, request, task), "request": request}
         client = Client(await _writer(stdout))
         upstreams = _upstreams(guard)
         relay = Relay(session, _rules(guard), client, upstreams)
@@ -105,17 +110,18 @@ async def _serve(guard: Guard, request: str | None, task: str | None, stdin: Bin
         await _start(upstreams)
         if problems := relay.map_tools():
             raise ConfigError(*problems)
-        control = await ControlServer.open(guard.config, session)
+        control = await ControlServer.open(guard.config, session, opened=opened)
         await _until(stop, client, asyncio.create_task(relay.run(await _reader(stdin)), name="client"))
     finally:
         await _end(session, relay, control, client, upstreams)
 
 
-def _start_task(session: Session, request: str, task: str | None) -> None:
+def _start_task(session: Session, request: str, task: str | None) -> str:
     started = session.start_task(request, task, channel=RequestChannel.COMMAND_LINE, credential=f"command-line:{os.getuid()}")
     if isinstance(started, Refused):
         problems = (Problem("command line", 0, reason.detail, reason.helps) for reason in started.reasons)
         raise ConfigError(*problems)
+    return started
 
 
 def _upstreams(guard: Guard) -> list[Upstream]:
@@ -181,7 +187,7 @@ async def _end(
         _say(f"the session could not be closed: {error}")
     await asyncio.gather(*(upstream.close() for upstream in upstreams), return_exceptions=True)
     if client is not None:
-        await client.close()
+        await client.close(END_PATIENCE)
 
 
 async def _reader(stdin: BinaryIO) -> asyncio.StreamReader:
@@ -197,16 +203,17 @@ async def _reader(stdin: BinaryIO) -> asyncio.StreamReader:
 
 async def _writer(stdout: BinaryIO) -> asyncio.StreamWriter:
     loop = asyncio.get_running_loop()
+
+    def protocol() -> asyncio.StreamReaderProtocol:
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader())  # reads nothing; knows when all is written
+
     try:
-        transport, protocol = await loop.connect_write_pipe(lambda: asyncio.streams.FlowControlMixin(loop=loop), stdout)
+        transport, made = await loop.connect_write_pipe(protocol, stdout)
     except ValueError:  # a file: what we write to a pipe is copied into it
         read, write = os.pipe()
-        threading.Thread(target=_copy, args=(read, stdout), name="stdout", daemon=True).start()
-        transport, protocol = await loop.connect_write_pipe(
-            lambda: asyncio.streams.FlowControlMixin(loop=loop),
-            open(write, "wb", buffering=0),  # noqa: PTH123, SIM115
-        )
-    return asyncio.StreamWriter(transport, protocol, None, loop)
+        threading.Thread(target=_copy, args=(read, stdout), name="stdout").start()
+        transport, made = await loop.connect_write_pipe(protocol, os.fdopen(write, "wb", buffering=0))
+    return asyncio.StreamWriter(transport, made, None, loop)
 
 
 def _copy(read: int, target: BinaryIO) -> None:
