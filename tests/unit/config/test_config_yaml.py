@@ -36,7 +36,7 @@ def test_every_node_and_key_has_its_line():
         ("a: !custom 2\n", 1),
         ("a: !!map {b: 1}\n", 1),
         ("a: 1\n---\nb: 1\n", 2),
-        ("%YAML 1.1\n---\na: 1\n", 2),
+        ("%YAML 1.1\n---\na: 1\n", 1),
         ("? [a]\n: 1\n", 1),
         ("1: a\n", 1),
         ("true: a\n", 1),
