@@ -36,8 +36,21 @@ NEGATORS: Final = _words(
     " niet geen nooit noch vermijd negeer onveranderd ongemoeid"
 )
 NEGATED_PHRASES: Final = _phrases(
-    "hands off", "stay away", "steer clear", "keep away", "keep out", "keep off", "hold off", "off limits", "out of bounds",
-    "leave out", "no longer", "by no means", "under no circumstances", "lay off", "back off",
+    "hands off",
+    "stay away",
+    "steer clear",
+    "keep away",
+    "keep out",
+    "keep off",
+    "hold off",
+    "off limits",
+    "out of bounds",
+    "leave out",
+    "no longer",
+    "by no means",
+    "under no circumstances",
+    "lay off",
+    "back off",
 )
 # --- negation that takes something out of what stands before it: it never leaves the left side as it was.
 EXCEPTIONS: Final = _words(
@@ -47,17 +60,17 @@ EXCEPTIONS: Final = _words(
 )
 EXCEPTION_PHRASES: Final = _phrases(
     "instead of", "rather than", "other than", "apart from", "aside from", "save for", "in place of", "in lieu of", "in spite of",
-    "with the exception", "au lieu", "plutôt que", "à part", "en vez", "en lugar", "em vez", "em lugar", "invece di", "invece che",
-    "al posto", "a parte", "a meno", "in plaats", "bis auf",
+    "with the exception", "au lieu", "plutôt que", "à part", "en vez", "en lugar", "em vez", "em lugar", "invece di",
+    "invece che", "al posto", "a parte", "a meno", "in plaats", "bis auf",
 )  # fmt: skip
 # "leave b.py alone", "keep b.py as is": the first word opens, one of the others anywhere behind it closes.
 LEAVE: Final = _words("leave leaving keep keeping let lass lassen laisse laissez deja deje lascia deixe laat")
 LEFT: Final = _words("alone untouched unchanged intact unmodified unedited be as-is out stehen ruhe tranquille quieto stare met")
-LEFT_PHRASES: Final = _phrases("as is", "as it", "as they", "as was", "the way", "in peace", "in ruhe", "tel quel", "tal cual", "wie es")
+LEFT_PHRASES: Final = _phrases(
+    "as is", "as it", "as they", "as was", "the way", "in peace", "in ruhe", "tel quel", "tal cual", "wie es"
+)  # fmt: skip
 # "everything but a.py": with one of these before it, `but` takes out instead of going on.
-UNIVERSALS: Final = _words(
-    "all every everything everyone anything any anyone anybody each none nothing nobody no entire whole"
-)
+UNIVERSALS: Final = _words("all every everything everyone anything any anyone anybody each none nothing nobody no entire whole")
 
 # --- conditions: the whole sentence.
 CONDITIONS: Final = _words(
@@ -71,10 +84,22 @@ CONDITIONS: Final = _words(
     " wanneer indien zodra tenzij mits misschien anders"
 )
 CONDITION_PHRASES: Final = _phrases(
-    "in case", "as long as", "so long as", "as soon as", "in the event", "on condition", "or else", "by the time", "even though if",
+    "in case", "as long as", "so long as", "as soon as", "in the event", "on condition", "or else", "by the time",
     "à moins", "dès que", "au cas", "a menos", "en caso", "a no ser", "a meno che", "nel caso", "se não", "em caso", "no caso",
     "provided that", "given that", "only once", "es sei", "im falle", "in het geval",
 )  # fmt: skip
+
+# "run it once", and not "once it ran"; "the provided file", and not "provided it ran".
+ONE_TIME: Final = _words("and or per a more again daily")
+GIVERS: Final = _words("as you i we is are was were")
+# `after` begins a clause before one of these, or with one of those soon behind it: "after the tests pass", "after the header".
+SUBJECTS: Final = _words("you we i it they he she everything everyone all someone somebody que che")
+PREDICATES: Final = _words(
+    "pass passes passed is are was were has have had fail fails failed succeed succeeds succeeded finish finishes finished"
+    " complete completes completed land lands landed merge merges merged run runs ran approve approves approved say says said"
+    " confirm confirms confirmed arrive arrives arrived end ends ended done will goes go gets get does did do can build builds"
+    " built deploy deploys deployed"
+)
 
 # --- reported speech: the whole sentence.
 REPORTS: Final = _words(
@@ -90,7 +115,9 @@ REPORTS: Final = _words(
     " diz escreveu pede pediu segundo"
     " zegt zei schrijft schreef vraagt vroeg volgens beweert"
 )
-REPORT_PHRASES: Final = _phrases("according to", "reported that", "reports that", "requested that", "requests that", "d'après", "ha detto")
+REPORT_PHRASES: Final = _phrases(
+    "according to", "reported that", "reports that", "requested that", "requests that", "d'après", "ha detto"
+)  # fmt: skip
 
 # --- questions.
 INTERROGATIVES: Final = _words(
@@ -105,7 +132,9 @@ INTERROGATIVES: Final = _words(
     " waarom welk welke hoe"
 )
 MODALS: Final = _words("can could would will do have")
-ASKED_OF: Final = _words("i we he she it they this that these those the a an my our your there anyone anybody somebody someone you")
+ASKED_OF: Final = _words(
+    "i we he she it they this that these those the a an my our your there anyone anybody somebody someone you"
+)
 NO_ERRAND: Final = _words(
     "say think consider recommend suggest expect believe know guess want like prefer need have be been being see agree advise"
     " i we he she it they the a an this that there not"

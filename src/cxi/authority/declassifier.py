@@ -56,7 +56,7 @@ class Declassifier:
         destination: `tool.field`, one.
         selection: `one`, or `all` where any of several is harmless.
         expires: Seconds until a release ends.
-        record: JSONPath of what names a record, next to the value in the same list item; empty where the item itself is the record.
+        record: JSONPath of what names a record, in the same list item as the value; empty where nothing names it.
         extract: `file.py:function`, or empty; it reads one narrow value out of each selected one.
         digest: Of all the rest, the extractor's code included: its version.
         function: The loaded extractor. With `extract` and no function nothing is released.

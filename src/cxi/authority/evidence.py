@@ -1,13 +1,14 @@
 """Which facts, told by a registered source, may a policy rely on now?
 
 - An evidence source reads one object (or one value) from a position that the platform writes, over a complete read.
-- Evidence has an issuer, a subject, a time and an expiry. It is present only while it has not expired and, where its subject is a
-  commit, while that commit is the snapshot's HEAD; otherwise it is absent, which a policy sees as `context.evidence has …` being false.
-- Only declared attributes of the declared Cedar type enter; one that is missing or of another type makes the evidence absent.
+- It is present only while it has not expired and, where its subject is a commit, while that commit is the snapshot's HEAD.
+  Otherwise it is absent: `context.evidence has …` is false.
+- A policy sees `result`, `issuer`, `subject`, `revision`, `time`, `expires` and the declared attributes, each of its declared
+  Cedar type; a declared one that is missing or of another type makes the evidence absent.
 - A name is an identifier in a policy: `test-run` is `context.evidence.test_run`.
 
     >>> present((record,), snapshot, now)                                                 # doctest: +SKIP
-    {'test_run': {'result': 'passed', 'commit': '9c0e…'}}
+    {'test_run': {'result': 'passed', 'subject': '9c0e…', …}}
 """
 
 from __future__ import annotations
@@ -35,11 +36,10 @@ class EvidenceSource:
     Attributes:
         name: `test-run`.
         tool: The tool that it reads.
-        position: JSONPath of the object that holds the attributes.
+        position: JSONPath of the object that holds `result` and the attributes, or of a text that is the result.
         subject: `commit` where the object's `commit` names what it is about, or `none`.
         expires: Seconds until it ends.
-        attributes: Attribute to its Cedar type: `String`, `Long`, `Boolean` or `Set` (of strings). Empty means every member of the
-            object that has such a type.
+        attributes: Attribute to its Cedar type: `String`, `Long`, `Boolean` or `Set` (of strings).
     """
 
     name: str
@@ -74,6 +74,16 @@ class Evidence:
     expires: Instant
     attributes: Mapping[str, JsonValue]
 
+    def to_context(self) -> Mapping[str, JsonValue]:
+        """The record as policies see it; a declared attribute stands in place of one of ours."""
+        ours: dict[str, JsonValue] = {
+            "issuer": self.issuer,
+            "subject": self.subject,
+            "time": int(self.time),
+            "expires": int(self.expires),
+        }
+        return MappingProxyType({**ours, **self.attributes})
+
 
 def collect(
     source: EvidenceSource, contract: ToolContract, call: CanonicalCall, result: JsonValue, segment: Segment, now: Instant
@@ -88,7 +98,7 @@ def collect(
     found = part.select(source.position) if is_complete(contract.result, part) else None
     if found is None or len(found) != 1:
         return None
-    value = found[0].value
+    value = {"result": found[0].value} if isinstance(found[0].value, str) else found[0].value
     if not isinstance(value, Mapping):
         return None
     attributes = _attributes(source, value)
@@ -128,7 +138,7 @@ def present(evidence: Sequence[Evidence], snapshot: Snapshot, now: Instant) -> M
             continue
         if item.subject and item.subject != _head(snapshot):
             continue
-        found[item.name.replace("-", "_")] = item.attributes
+        found[item.name.replace("-", "_")] = item.to_context()
     return MappingProxyType(found)
 
 
@@ -138,10 +148,12 @@ def _head(snapshot: Snapshot) -> str:
 
 
 def _attributes(source: EvidenceSource, value: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
-    """What is declared, or None where something is missing or of another type."""
-    if not source.attributes:
-        return {key: item for key, item in value.items() if any(_is(item, kind) for kind in ("String", "Long", "Boolean", "Set"))}
-    found: dict[str, JsonValue] = {}
+    """`result`, `revision` and what is declared; None where something declared is missing or of another type."""
+    result, revision = value.get("result", ""), value.get("revision", "")
+    found: dict[str, JsonValue] = {
+        "result": result if isinstance(result, str) else "",
+        "revision": str(revision) if _is(revision, "String") or _is(revision, "Long") else "",
+    }
     for key, kind in source.attributes.items():
         if key not in value or not _is(value[key], kind):
             return None

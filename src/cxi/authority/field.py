@@ -1,16 +1,16 @@
 """Does every protected field have authority, tuple by tuple?
 
-Step 2 of the gate, regime `resolved`. A contract says where each field's value may come from; the first that holds, in this order:
+Step 2 of the gate, regime `resolved`. A contract says where each field's value may come from; the first that holds speaks:
 
-- `request`: exactly one candidate of the field's types in all affirmed clauses; several are ambiguous. `any-of-request`: any of them.
-  With `after: to` a field sees only what stands directly behind that word, and its siblings do not see it.
+- `request`: exactly one candidate of the field's types in all affirmed clauses; several are ambiguous. `any-of-request`: any of
+  them. With `after: to` a field sees only what stands directly behind that word, and its siblings do not see it.
 - `state`: a trusted value of the field or of its type.
 - `release`: one to exactly this field that is not void. Several values from releases that each select `one` are ambiguous.
 - `approval`: it was given for exactly this call.
 - a bounded choice: a permit that the contract names permits every atom whose target is the value.
 - `anyone`: for a tool that is no sink.
 
-Fields that belong `together` get all of it from one place: one clause, one record, one approval, or constants that leave no choice.
+Fields that belong `together` get it all from one place: one clause, one record, one approval, or constants without a choice.
 INVARIANT (no-swap): a clause that names several tuples is split at its coordinators, and each part that names anything must name
 exactly one value of each member: "pay A 10 and B 500" gives (A, 10) and (B, 500), "pay A and B 10 and 500" gives nothing. With
 `request` one clause must name all the tuples there are. Uniqueness of each value alone is not authority for the tuple.
@@ -138,10 +138,11 @@ def _tuples(contract: ToolContract, leaves: Sequence[FieldValue]) -> Iterator[tu
 
 
 def _rows(members: Sequence[FieldValue]) -> Iterator[tuple[FieldValue, ...]]:
-    """One tuple a list item; what stands outside the list belongs to every item. Parallel lists are one tuple: no item pairs them."""
+    """One tuple a list item; what stands outside it belongs to each. Parallel lists pair nothing: they are one tuple."""
     places = {id(leaf): _place(leaf.path) for leaf in members}
-    longest = [place for place in places.values() if not any(other != place and other[: len(place)] == place for other in places.values())]
-    rows = list(dict.fromkeys(longest))
+    every = set(places.values())
+    inner = [place for place in places.values() if not any(place != other and other[: len(place)] == place for other in every)]
+    rows = list(dict.fromkeys(inner))
     if len({tuple(name for name, _ in row) for row in rows}) > 1:
         yield tuple(members)
         return
@@ -251,7 +252,8 @@ class _Resolution:
         if Origin.ANYONE not in entry.origins:
             return None
         if self.contract.sink:
-            raise AssertionError(f"INVARIANT (anyone-is-no-sink): {self.contract.name} is a sink, and `{entry.path}` lists `anyone`")
+            # INVARIANT (anyone-is-no-sink): the configuration refuses such a contract
+            raise AssertionError(f"{self.contract.name} is a sink, and `{entry.path}` lists `anyone`")
         return self._evidence(leaf, "anyone", self.contract.name)
 
     # --- a tuple --------------------------------------------------------------------------------------------------------
@@ -279,10 +281,10 @@ class _Resolution:
         holders = [place for place, tuples in ask.tuples.items() if tuples is not None and wanted in tuples]
         if not holders:
             return None
-        if not all(Origin.ANY_OF_REQUEST in entry.origins for entry in entries):
-            # one clause must say it all, or every clause the same
-            if len(ask.tuples) > 1 and any(tuples != frozenset({wanted}) for tuples in ask.tuples.values()):
-                return None
+        # one clause must say it all, or every clause the same
+        several = len(ask.tuples) > 1 and any(tuples != frozenset({wanted}) for tuples in ask.tuples.values())
+        if several and not all(Origin.ANY_OF_REQUEST in entry.origins for entry in entries):
+            return None
         name = self._clause_at(*holders[0])
         return tuple(self._evidence(leaf, "request", name) for leaf in members)
 
@@ -380,8 +382,8 @@ class _Resolution:
             if all(key in values for key, values in zip(wanted, ask.named, strict=True)):
                 unclear = any(tuples is None or wanted in tuples for tuples in ask.tuples.values())
                 code = Code.FIELD_AMBIGUOUS if unclear else Code.TUPLE_SPLIT
-                detail = f"{shown}: the request names these values, but not as one"
-                return Refused.of(code, detail if not unclear else f"{shown}: the request can be read in several ways", where=where)
+                how = "the request can be read in several ways" if unclear else "the request names these values, but not as one"
+                return Refused.of(code, f"{shown}: {how}", where=where)
         if all(Origin.RELEASE in entry.origins for entry in entries):
             mine = [[r for r in self._releases_to(leaf) if _key(r.value) == _key(leaf.value)] for leaf in members]
             if all(mine):
@@ -401,7 +403,7 @@ class _Resolution:
 
     def _named_for(self, entry: FieldContract) -> tuple[Candidate, ...]:
         if entry.path not in self._named:
-            types = [value_type(type.name, type.parameters) for type in entry.types]
+            types = [value_type(ref.name, ref.parameters) for ref in entry.types]
             self._named[entry.path] = named(self.context.request, types, self.context.root)
         return self._named[entry.path]
 
@@ -461,7 +463,7 @@ class _Resolution:
         if mine:
             if not {Origin.REQUEST, Origin.ANY_OF_REQUEST} & {*_plain(entry)}:
                 return "named in the request, from which this field takes nothing"
-            return f"named in the request, but not behind `{entry.after}`" if entry.after else "named in the request, but for another field"
+            return "named in the request, but " + (f"not behind `{entry.after}`" if entry.after else "for another field")
         place = _find(leaf.value, self.context.segments)
         return f"seen only in untrusted text ({place})" if place else "seen nowhere"
 
@@ -512,7 +514,8 @@ def _needs(contract: ToolContract, entries: Sequence[FieldContract], context: Fi
     asked = all({Origin.REQUEST, Origin.ANY_OF_REQUEST} & {*entry.origins} for entry in entries)
     found: list[str] = []
     if asked:
-        found.append("the user's request" if context.request is not None else 'the user\'s request (open a task: `cxi task start "…"`)')
+        closed = "" if context.request is not None else ' (open a task: `cxi task start "…"`)'
+        found.append(f"the user's request{closed}")
     if Origin.STATE in common:
         found.append("a value of the trusted state")
     if Origin.RELEASE in common:
@@ -520,7 +523,8 @@ def _needs(contract: ToolContract, entries: Sequence[FieldContract], context: Fi
     if Origin.APPROVAL in common:
         found.append("an approval")
     if not found:
-        bounds = [policy for entry in entries for origin in entry.origins if isinstance(origin, Choice) for policy in origin.policies]
+        choices = [origin for entry in entries for origin in entry.origins if isinstance(origin, Choice)]
+        bounds = [policy for choice in choices for policy in choice.policies]
         found += [f"a value that policy `{policy}` permits" for policy in dict.fromkeys(bounds)]
     if not found:
         return "another origin in the contract"

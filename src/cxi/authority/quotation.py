@@ -53,10 +53,14 @@ _SEPARATOR: Final = (
 _WROTE: Final = (
     r"(?:on|am|le|el|il|em|op|a)\b.{0,300}?\b(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef)\b.{0,200}?:"
 )
-_FORWARD: Final = re.compile(rf"(?:[-_=*—– ]{{2,}}\s*)?(?:{_SEPARATOR})\b\s*:?\s*[-_=*—– ]*|(?:fwd?|re|aw|wg|tr|rv)\s*:.*", re.IGNORECASE)
+_FORWARD: Final = re.compile(
+    rf"(?:[-_=*—– ]{{2,}}\s*)?(?:{_SEPARATOR})\b\s*:?\s*[-_=*—– ]*|(?:fwd?|re|aw|wg|tr|rv)\s*:.*", re.IGNORECASE
+)
 _WROTE_LINE: Final = re.compile(_WROTE, re.IGNORECASE | re.DOTALL)
 # One of these lines alone is the head of a mail; any two header lines together are.
-_HEAD: Final = re.compile(r"(?:from|sent|subject|von|gesendet|betreff|de|objet|asunto|da|oggetto|assunto|van|onderwerp)\s*:", re.IGNORECASE)
+_HEAD: Final = re.compile(
+    r"(?:from|sent|subject|von|gesendet|betreff|de|objet|asunto|da|oggetto|assunto|van|onderwerp)\s*:", re.IGNORECASE
+)
 _HEADER: Final = re.compile(
     r"(?:from|sent|subject|to|cc|bcc|date|reply-to|message-id|von|gesendet|betreff|an|datum|de|objet|à|para|asunto|fecha|da|a|oggetto"
     r"|data|assunto|van|aan|onderwerp)\s*:",
@@ -289,7 +293,7 @@ def _straight(text: str, start: int) -> Region | None:
 
 
 def _single(text: str, start: int, mark: str) -> Region | None:
-    """Single quotes: the same sign is an apostrophe, so a quotation of several words goes to the last place where it could close."""
+    """Single quotes: the sign is an apostrophe too, so a quotation of several words ends where it could last close."""
     closers = "'" if mark == "'" else _PAIRS[mark]
     if mark == "'":
         following = text[start + 1 : start + 2]
@@ -331,4 +335,5 @@ def _opens(text: str, at: int) -> bool:
 
 def _closes(text: str, at: int) -> bool:
     after = text[at + 1 : at + 2]
-    return not text[at - 1].isspace() and (not after or after.isspace() or after in _CLOSES_BEFORE or text.startswith("s ", at + 1))
+    ends = not after or after.isspace() or after in _CLOSES_BEFORE or text.startswith("s ", at + 1)
+    return ends and not text[at - 1].isspace()

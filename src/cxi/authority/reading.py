@@ -4,9 +4,9 @@ Step 1 of the gate. The arguments are walked beside the contract, and both ends 
 
 - INVARIANT (totality): every leaf of the arguments is named by exactly one field of the contract, and is in the call. What no
   field names is `FIELD_UNCLASSIFIED`; a required field that is absent is `FIELD_MISSING`.
-- A protected or fixed leaf is read by its types: exactly one of several must read it, or all must agree on what it is. A type's own
-  refusal is told with the field's path.
-- A payload or opaque field may be a whole object or list; what is named behind it (`query.rows`) its adapter reads, not this room.
+- A protected or fixed leaf is read by its types: exactly one of several must read it, or all must agree on what it is. A type's
+  own refusal is told with the field's path.
+- A payload or opaque field may be a whole object or list; what is named behind it (`query.rows`) its adapter reads, not we.
 - A fixed field is sent always: an absent one is filled in, a present one must equal the constant in canonical form.
 - Empty lists, empty objects and nulls hold no value but are sent, so they are in the call too, as markers that no contract names.
 - A required field inside a list's items is required in each item; inside an object it is required always.
@@ -48,7 +48,9 @@ _ABSENT: Final = _Absent()
 _Found: TypeAlias = JsonValue | _Absent
 
 
-def read_call(contract: ToolContract, arguments: JsonValue, root: Root, *, constants: Mapping[str, str]) -> CanonicalCall | Refused:
+def read_call(
+    contract: ToolContract, arguments: JsonValue, root: Root, *, constants: Mapping[str, str]
+) -> CanonicalCall | Refused:
     """Read a call whole.
 
     Args:
@@ -268,7 +270,8 @@ class _Walk:
 
 
 def _holds_fixed(node: _Node) -> bool:
-    return any((below.entry is not None and below.entry.role is Role.FIXED) or _holds_fixed(below) for below in node.below.values())
+    entries = [below.entry for below in node.below.values()]
+    return any(entry is not None and entry.role is Role.FIXED for entry in entries) or any(map(_holds_fixed, node.below.values()))
 
 
 def _limit(items: _Node) -> int:
@@ -288,9 +291,9 @@ def _read_types(types: tuple[TypeRef, ...], raw: JsonValue, root: Root, at: str)
     """Read a value by exactly one of its types."""
     read: list[Value] = []
     refused: list[Reason] = []
-    for type in types:
+    for ref in types:
         try:
-            found = value_type(type.name, type.parameters).parse(raw, root)
+            found = value_type(ref.name, ref.parameters).parse(raw, root)
         except ValueError as error:  # a type that does not exist is the configuration's fault; here it reads nothing
             found = Refused.of(Code.FIELD_TYPE, str(error))
         if isinstance(found, Refused):
@@ -300,7 +303,7 @@ def _read_types(types: tuple[TypeRef, ...], raw: JsonValue, root: Root, at: str)
     if not read:
         if len(types) == 1:
             return Refused(tuple(_rebase(reason, at) for reason in refused))
-        names = ", ".join(f"`{type.name}`" for type in types) or "no type at all"
+        names = ", ".join(f"`{ref.name}`" for ref in types) or "no type at all"
         details = "; ".join(reason.detail for reason in refused)
         return Refused.of(Code.FIELD_TYPE, f"none of {names} reads it" + (f": {details}" if details else ""), where=at)
     if any(not _equal(other, read[0]) for other in read[1:]):

@@ -2,9 +2,10 @@
 
 - A clause gives authority to the values it names, unless it is `negated`, a `question`, `conditional`, `reported`, `quoted`,
   `fenced` or `forwarded`: then it gives nothing. What is unsure gives nothing.
-- A sentence ends at `.`, `!`, `?` before a blank, at a blank line, at a list item, and at a line whose next begins with a capital.
-- A clause ends with its sentence, at `;`, at `but`, and before a coordinator that a negation follows directly: "fix a.py and don't
-  touch b.py" keeps its left side. No other `and`, `or` or comma ends a negation: "don't edit a.py, edit b.py instead" gives nothing.
+- A sentence ends at `.`, `!`, `?` before a blank, at a blank line, at a list item, and before a line that begins with a capital.
+- A clause ends with its sentence, at `;`, at `but`, and before a coordinator that a negation follows directly: "fix a.py and
+  don't touch b.py" keeps its left side. No other `and`, `or` or comma ends a negation: "don't edit a.py, edit b.py instead" gives
+  nothing.
 - A question, a condition or reported speech takes its whole sentence; "could you (please) move …?" is no question.
 - What is negated, conditional or a question and introduces a list ("do not touch:") takes the list with it; reported speech that
   ends in a colon takes the rest.
@@ -22,6 +23,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from cxi.authority import cue
@@ -32,13 +34,16 @@ from cxi.values.base import Root, Span, Value, ValueType
 MAX_TEXT: Final = 200_000  # code points of one segment that are read; the rest gives nothing
 _SHOWN: Final = "\ufffc"  # stands for what is quoted: no word, no blank
 _WORD: Final = re.compile(r"[^\s—–]+|[—–]")
-_EDGE: Final = ".,;:!?…()[]{}<>\"“”„«»‹›*_~|`¿¡\ufffc"
+_EDGE: Final = '.,;:!?…()[]{}<>"“”„«»‹›*_~|`¿¡\ufffc'
+_MARKS: Final = "\"'`“”„‘’‚«»‹›「」『』 "
 _ITEM: Final = re.compile(r"[ \t]*(?:[-*+•‣–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+(?:\[[ xX]?\][ \t]+)?")
 _HEADING: Final = re.compile(r"[ \t]{0,3}(#{1,6})[ \t]")
 _TERMINATOR: Final = re.compile(r"[.!?。！？]+[)\]\"'”’»*_`\ufffc]*(?=\s|\Z)")
 _BOUNDARY: Final = re.compile(r";(?=\s|\Z)")
 _QUESTION: Final = re.compile(r"[?？](?=[\s)\]\"'”’»*_!.\ufffc]|\Z)|¿")
-_OPEN_END: Final = re.compile(r"(?:[,:&(/–—-]|\b(?:and|or|the|a|an|to|in|of|for|with|from|und|oder|et|ou|y|o|e|en|of))\s*\Z", re.IGNORECASE)
+_OPEN_END: Final = re.compile(
+    r"(?:[,:&(/–—-]|\b(?:and|or|the|a|an|to|in|of|for|with|from|und|oder|et|ou|y|o|e|en))\s*\Z", re.IGNORECASE
+)
 _GOES_ON: Final = frozenset({"unless", "except", "otherwise", "but", "and", "or", "provided", "without", "instead", "nor"})
 
 
@@ -143,8 +148,8 @@ def _scan(clause: Clause, index: int, types: Sequence[ValueType], root: Root) ->
     edges = {hole[0] for hole in clause.holes}, {hole[1] for hole in clause.holes}
     offset = clause.span[0]
     seen: set[tuple[Span, str, str]] = set()
-    for type in types:
-        for (start, end), value in type.scan(said, root):
+    for reader in types:
+        for (start, end), value in reader.scan(said, root):
             key = ((start, end), value.type, repr(value.canonical))
             # what is glued to a quotation is a part of something that cannot be seen whole
             if key in seen or offset + end in edges[0] or offset + start in edges[1]:
@@ -158,9 +163,9 @@ def _scan(clause: Clause, index: int, types: Sequence[ValueType], root: Root) ->
 def _whole_value(clause: Clause, types: Sequence[ValueType], root: Root) -> tuple[Span, Value] | None:
     """The one value that a quotation consists of, or None where it holds more, less or several."""
     found: dict[tuple[Span, str], tuple[Span, Value]] = {}
-    for type in types:
-        for (start, end), value in type.scan(clause.text, root):
-            if clause.text[:start].strip("\"'`“”„‘’‚«»‹›「」『』 ") or clause.text[end:].strip("\"'`“”„‘’‚«»‹›「」『』 "):
+    for reader in types:
+        for (start, end), value in reader.scan(clause.text, root):
+            if clause.text[:start].strip(_MARKS) or clause.text[end:].strip(_MARKS):
                 return None
             span = (clause.span[0] + start, clause.span[0] + end)
             found[span, value.type] = (span, value)
@@ -178,7 +183,8 @@ def _mark_joined(found: Sequence[Candidate], clauses: Sequence[Clause]) -> list[
         joined = False
         if index and found[index - 1].clause == item.clause and found[index - 1].span[1] <= item.span[0]:
             clause = clauses[item.clause]
-            between = clause.text[found[index - 1].span[1] - clause.span[0] : item.span[0] - clause.span[0]].strip(" \t\n\"'`“”‘’")
+            start = clause.span[0]
+            between = clause.text[found[index - 1].span[1] - start : item.span[0] - start].strip(_MARKS + "\t\n")
             words = between.replace(",", " ").replace("&", " ").split()
             joined = bool(between) and all(word.lower() in cue.COORDINATORS for word in words)
         marked.append(replace(item, joined=joined))
@@ -232,7 +238,7 @@ def _tokens(text: str) -> list[_Token]:
     for match in _WORD.finditer(text):
         bare = unicodedata.normalize("NFKC", match.group().strip(_EDGE))
         bare = "".join(char for char in bare if unicodedata.category(char) != "Cf").lower().replace("’", "'").strip("'")
-        plain = bare if bare == "&" or all(char.isalpha() or char in "'-." for char in bare) and bare[:1].isalpha() else ""
+        plain = bare if bare == "&" or (bare[:1].isalpha() and all(char.isalpha() or char in "'-." for char in bare)) else ""
         if "." in plain and plain not in cue.ABBREVIATIONS:
             plain = ""
         found.append(_Token(match.start(), match.end(), plain))
@@ -336,15 +342,16 @@ def _inherited(unit: _Unit, previous: list[_Unit], parsed: str) -> str:
 def _sentences(parsed: str, unit: _Unit) -> Iterator[Span]:
     """The sentences of a unit."""
     start = unit.start
-    cuts: list[int] = []
-    for match in _TERMINATOR.finditer(parsed, unit.start, unit.end):
-        if not _is_abbreviation(parsed, match.start(), match.group(), unit.start):
-            cuts.append(match.end())
+    cuts = [
+        match.end()
+        for match in _TERMINATOR.finditer(parsed, unit.start, unit.end)
+        if not _is_abbreviation(parsed, match.start(), match.group(), unit.start)
+    ]
     for match in re.finditer(r"\n", parsed[unit.start : unit.end]):
         at = unit.start + match.end()
         following = parsed[at : unit.end].lstrip(" \t*_")
-        first = _tokens(following[:40])[:1]
-        if following[:1].isupper() and not (first and first[0].word in _GOES_ON) and not _OPEN_END.search(parsed[start:at].rstrip()):
+        goes_on = any(token.word in _GOES_ON for token in _tokens(following[:40])[:1])
+        if following[:1].isupper() and not goes_on and not _OPEN_END.search(parsed[start:at].rstrip()):
             cuts.append(at)
     for cut in sorted({*cuts, unit.end}):
         if parsed[start:cut].strip():
@@ -479,28 +486,20 @@ def _is_conditional(said: str, tokens: list[_Token], words: list[str]) -> bool:
         ends = said[tokens[index].end - 1] in ",.;:!?)"
         if word == "falls" and (index == 0 or said[tokens[index - 1].end - 1] == ","):
             return True  # German; in English something falls
-        if word == "once" and after and not ends and before != "at" and after not in ("and", "or", "per", "a", "more", "again", "daily"):
+        if word == "once" and after and not ends and before != "at" and after not in cue.ONE_TIME:
             return True
-        if word == "provided" and not ends and before not in cue.NOMINAL and before not in ("as", "you", "i", "we", "is", "are", "was", "were"):
+        if word == "provided" and not ends and before not in cue.NOMINAL and before not in cue.GIVERS:
             return True
         if word in ("after", "nachdem", "después", "dopo", "depois", "nadat") and _is_subordinate(words[index + 1 :]):
             return True
     return False
 
 
-_SUBJECTS: Final = frozenset("you we i it they he she everything everyone all someone somebody que che".split())
-_PREDICATES: Final = frozenset(
-    "pass passes passed is are was were has have had fail fails failed succeed succeeds succeeded finish finishes finished complete completes"
-    " completed land lands landed merge merges merged run runs ran approve approves approved say says said confirm confirms confirmed arrive"
-    " arrives arrived end ends ended done will goes go gets get does did do can build builds built deploy deploys deployed".split()
-)
-
-
 def _is_subordinate(following: list[str]) -> bool:
     """Whether `after` begins a clause ("after the tests pass") and not a phrase ("after the header")."""
     if not following:
         return False
-    return following[0] in _SUBJECTS or any(word in _PREDICATES for word in following[1:5])
+    return following[0] in cue.SUBJECTS or any(word in cue.PREDICATES for word in following[1:5])
 
 
 # --- negation
@@ -515,16 +514,13 @@ class _Negator:
 def _negators(words: list[str], tokens: list[_Token], said: str) -> list[_Negator]:
     found: list[_Negator] = []
     for index, word in enumerate(words):
-        if word == "no" and said[tokens[index].start : tokens[index].end].endswith(".") and index + 1 < len(tokens):
-            if said[tokens[index + 1].start].isdigit():
-                continue  # "no. 5"
+        token = tokens[index]
+        if word == "no" and said[token.end - 1] == "." and re.match(r"\s*\d", said[token.end :]):
+            continue  # "no. 5"
+        plain = word in cue.NEGATORS or word.endswith("n't") or word.startswith("n'")
         if word in cue.EXCEPTIONS or _at(words, index, cue.EXCEPTION_PHRASES):
             found.append(_Negator(index, keeps_left=False))
-        elif word in cue.NEGATORS or word.endswith("n't") or word.startswith("n'") or _at(words, index, cue.NEGATED_PHRASES):
-            found.append(_Negator(index, keeps_left=True))
-        elif word == "must" and words[index + 1 : index + 2] == ["not"]:
-            found.append(_Negator(index, keeps_left=True))
-        elif word in cue.LEAVE and _is_left(words[index + 1 :]):
+        elif plain or _at(words, index, cue.NEGATED_PHRASES) or (word in cue.LEAVE and _is_left(words[index + 1 :])):
             found.append(_Negator(index, keeps_left=True))
         elif word in ("but", "save") and index and words[index - 1] in cue.UNIVERSALS:
             found.append(_Negator(index, keeps_left=False))
@@ -543,7 +539,7 @@ def _cut(said: str, tokens: list[_Token]) -> Iterator[tuple[int, int, bool]]:
         if token.word in cue.BUT and index and not _is_exceptive(words, index):
             bounds.append(token.start)
     bounds = sorted(set(bounds))
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         inside = [token for token in tokens if start <= token.start and token.end <= end]
         yield from _cut_negated(said, inside, start, end)
 
@@ -610,7 +606,7 @@ def _is_errand(words: list[str]) -> bool:
 
 
 def _refer_back(found: list[Clause], parsed: str) -> list[Clause]:
-    """"… but don't change it": what the clause before gave is taken back."""
+    """Take back what the clause before gave: "… but don't change it"."""
     out = list(found)
     for index in range(1, len(out)):
         if out[index].why != "negated" or not out[index - 1].affirmed:

@@ -1,9 +1,9 @@
 """What of a tool's result did the platform write, and is the read whole?
 
-- A result is an MCP `CallToolResult`: its structured content, else its one text part, parsed strictly. An error, several parts, or
-  text that is not one JSON value hold nothing to release.
-- A contract gives positions to their writers. The most exact position that covers a place says who wrote it, an outsider wins a tie,
-  and what none covers was written by an outsider. A platform position may not filter or descend: what it covers must be plain.
+- A result is an MCP `CallToolResult`: its structured content, else its one text part, parsed strictly. An error, several parts,
+  or text that is not one JSON value hold nothing to release.
+- A contract gives positions to their writers. The most exact position that covers a place says who wrote it, an outsider wins a
+  tie, and what none covers was written by an outsider. A platform position may not filter or descend: what it covers is plain.
 - `platform_part` takes everything else away before anything selects from it: a filter can then only read what the platform wrote.
 - A read is whole if no field that narrows it was given and, where the contract declares it, `complete` is true.
 
@@ -117,7 +117,9 @@ def platform_part(contract: ResultContract, document: JsonValue) -> Part:
     """Take away what the platform did not write."""
     platform: set[Location] = set()
     outsider: set[Location] = set()
-    for path, writer in contract.positions:
+    # what says whether the read is whole is the platform's by its declaration
+    complete = ((contract.complete, Writer.PLATFORM),) if contract.complete else ()
+    for path, writer in (*contract.positions, *complete):
         whole = "$" if path == "content" else path
         found = _find(whole, document)
         if found is None:
