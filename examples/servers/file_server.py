@@ -29,8 +29,8 @@ from pydantic import BaseModel, Field
 class Edit(BaseModel):
     """One edit: a text that is there, and what replaces it."""
 
-    oldText: Annotated[str, Field(description="Text to search for - must match exactly")]
-    newText: Annotated[str, Field(description="Text to replace with")]
+    oldText: Annotated[str, Field(description="Text to search for - must match exactly")]  # noqa: N815  # the names of the protocol
+    newText: Annotated[str, Field(description="Text to replace with")]  # noqa: N815
 
 
 class Content(BaseModel):

@@ -75,6 +75,8 @@ def plan_checkout(repository: Repository, call: CanonicalCall, inputs: Mapping[s
     if isinstance(aim, Refused):
         return aim
     branch, commit = aim
+    if text in ("HEAD", "@"):
+        return ()  # to git this is no switch
     new_ref = f"refs/heads/{branch}" if branch else ""
     if present == commit and new_ref == ("" if ref == "HEAD" else ref):
         return ()
@@ -126,7 +128,8 @@ def _aim(repository: Repository, text: str, where: str) -> tuple[str, str] | Ref
     """The branch (or empty) and the commit that a name stands for; a branch goes before a tag (git-checkout(1))."""
     if not REVISION.fullmatch(text):
         return Refused.of(Code.EFFECT_UNSUPPORTED, f"`{text}` is no plain revision", where=where)
-    branch = text if repository.resolve(f"refs/heads/{text}") is not None else ""
+    plain = not set("~^") & set(text)
+    branch = text if plain and repository.resolve(f"refs/heads/{text}") is not None else ""
     commit = repository.resolve(f"refs/heads/{text}^{{commit}}" if branch else f"{text}^{{commit}}")
     if commit is None:
         return Refused.of(Code.EFFECT_INEXACT, f"`{text}` names no commit", where=where)
