@@ -26,7 +26,7 @@ from cxi.errors import LedgerError
 
 BUSY_SECONDS: Final = 10.0
 CHECK_BYTES: Final = 32 * 1024 * 1024  # a larger file is not checked whole at every start
-CHECKPOINT_EVERY: Final = 256  # transactions that are not durable, in this process
+CHECKPOINT_EVERY: Final = 128  # transactions that are not durable, in this process
 _SAFETY_PAGES: Final = 16_384  # of the WAL: if nobody settles, SQLite checkpoints by itself
 # INVARIANT (no-second-handle): between this process's first connection to a database and its last, the file is opened by
 # SQLite alone:
