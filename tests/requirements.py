@@ -57,7 +57,12 @@ PROMISES: Final = (
         "no admitted atom touches CXI's own files, through links too, and no policy lifts that",
     ),
     _waiting("self.state-outside", "threat-model.md", "state lives outside the workspace, with mode 0700"),
-    _waiting("self.pins", "configuration.md", "a changed tool definition or server identity is refused until a person pins it"),
+    Promise(
+        "self.pins",
+        "configuration.md",
+        "a changed tool definition or server identity is refused until a person pins it",
+        ("tests/unit/config/test_config_lock.py",),
+    ),
     _waiting("self.no-reload", "threat-model.md", "nothing reloads from a working tree by itself"),
     # --- one turn
     _waiting("turn.order", "concepts.md", "the steps have one order, and a failed step ends the way to the sink"),
@@ -78,26 +83,65 @@ PROMISES: Final = (
         "what admitted, refused or unknown calls touched releases nothing until a person endorses it",
     ),
     # --- canonical form and values
-    _waiting("canonical.rfc8785", "concepts.md", "canonical bytes are RFC 8785, byte-equal to the reference"),
-    _waiting("canonical.refused-at-the-edge", "concepts.md", "duplicate keys, inexact numbers and lone surrogates are refused"),
-    _waiting("canonical.injective", "concepts.md", "two values never share a digest"),
+    Promise(
+        "canonical.rfc8785",
+        "concepts.md",
+        "canonical bytes are RFC 8785, byte-equal to the reference",
+        (
+            "tests/property/test_canonical_bytes.py::test_bytes_are_those_of_the_reference",
+            "tests/property/test_canonical_bytes.py::test_numbers_are_those_of_the_reference",
+        ),
+    ),
+    Promise(
+        "canonical.refused-at-the-edge",
+        "concepts.md",
+        "duplicate keys, inexact numbers and lone surrogates are refused",
+        (
+            "tests/property/test_canonical_bytes.py::test_a_key_that_is_there_twice_is_refused_at_any_depth",
+            "tests/property/test_canonical_bytes.py::test_numbers_that_are_not_exact_are_refused_wherever_they_stand",
+            "tests/property/test_canonical_bytes.py::test_a_lone_surrogate_is_refused_in_texts_and_keys",
+        ),
+    ),
+    Promise(
+        "canonical.injective",
+        "concepts.md",
+        "two values never share a digest",
+        ("tests/property/test_canonical_bytes.py::test_two_values_never_share_a_digest",),
+    ),
     Promise(
         "value.paths",
         "concepts.md",
         "paths resolve links, missing leaves, case and Unicode as the kernel does",
-        ("tests/property/test_path_resolution.py",),
+        (
+            "tests/property/test_path_resolution.py",
+            "tests/attacks/test_case_and_unicode_paths.py",
+            "tests/attacks/test_links_out_of_the_root.py",
+        ),
     ),
-    _waiting(
+    Promise(
         "value.hidden-text",
         "reason-codes.md",
         "invisible, bidirectional and confusable characters are shown, and refused in trusted sources",
+        ("tests/unit/values/test_hidden.py",),
     ),
     # --- contracts
-    _waiting("contract.total", "first-contract.md", "what no contract names is refused"),
-    _waiting(
+    Promise(
+        "contract.total",
+        "first-contract.md",
+        "what no contract names is refused",
+        (
+            "tests/unit/config/test_config_check.py::test_a_tool_without_a_contract_fails",
+            "tests/unit/config/test_config_check.py::test_a_property_that_no_contract_names_fails",
+        ),
+    ),
+    Promise(
         "contract.lint",
         "configuration.md",
         "an unknown key, a duplicate id or an unclassified field is a start-up error with file, line and mend",
+        (
+            "tests/unit/config/test_config_load.py",
+            "tests/unit/config/test_config_check.py",
+        ),
     ),
     # --- field authority
     _waiting("field.no-authority", "concepts.md", "untrusted text gives a protected field no authority, unique or not"),
@@ -117,7 +161,12 @@ PROMISES: Final = (
     ),
     _waiting("release.complete-read", "declassifier.md", "a truncated or filtered read releases nothing"),
     # --- effects
-    _waiting("effect.complete", "effects.md", "an adapter states every atom that the real program applies, or refuses"),
+    Promise(
+        "effect.complete",
+        "effects.md",
+        "an adapter states every atom that the real program applies, or refuses",
+        ("tests/property/test_git_effects.py",),
+    ),
     _waiting(
         "effect.pure", "effects.md", "a plan learns of the world through the snapshot alone, and each read enters the read set"
     ),
@@ -134,7 +183,10 @@ PROMISES: Final = (
         "policy.default-deny",
         "concepts.md",
         "the call and every atom need a permit; a forbid wins",
-        ("tests/unit/policy/test_monitor.py", "tests/unit/policy/test_maintainer_example.py"),
+        (
+            "tests/unit/policy/test_monitor.py",
+            "tests/unit/policy/test_maintainer_example.py",
+        ),
     ),
     Promise(
         "policy.errors-deny",
@@ -178,10 +230,11 @@ PROMISES: Final = (
     ),
     _waiting("log.commitments", "ledger-and-log.md", "values enter the log as salted commitments whose openings can be erased"),
     # --- surfaces
-    _waiting(
+    Promise(
         "gateway.transparent",
         "mcp-methods.md",
         "a client sees through the gateway what it sees without, but for the listed differences",
+        ("tests/e2e/test_gateway_relays_as_is.py",),
     ),
     _waiting("gateway.methods", "mcp-methods.md", "a method that has no row is refused"),
     _waiting("gateway.names", "threat-model.md", "tool names are routed by a table; a collision is a start-up error"),
