@@ -1,7 +1,8 @@
 """An MCP server that does everything the protocol has, on the official SDK.
 
-It is what the gateway is compared over: every kind of content, structured output, errors, progress, cancellation, logging, resources
-with templates and subscriptions, prompts, completions, lists in pages, tools that change. It touches nothing outside itself.
+It is what the gateway is compared over: every kind of content, structured output, errors, progress, cancellation, logging,
+resources with templates and subscriptions, prompts, completions, lists in pages, tools that change. It touches nothing outside
+itself.
 
     python everything_server.py [--page N]
 """
@@ -168,7 +169,7 @@ class Everything:
         values += [f"for {value}" for value in known.values()]
         return types.CompleteResult(completion=types.Completion(values=values, total=len(values), has_more=False))
 
-    async def set_level(self, _: Any, params: types.SetLevelRequestParams) -> types.EmptyResult:
+    async def set_level(self, _: Any, __: types.SetLevelRequestParams) -> types.EmptyResult:
         return types.EmptyResult()
 
     async def call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -248,8 +249,8 @@ class Everything:
         asked = (
             ("sampling", lambda: ctx.session.create_message([message], max_tokens=5)),
             ("elicitation", lambda: ctx.session.elicit_form("your password?", {"type": "object", "properties": {}})),
-            ("roots", lambda: ctx.session.list_roots()),
-            ("ping", lambda: ctx.session.send_ping()),
+            ("roots", ctx.session.list_roots),
+            ("ping", ctx.session.send_ping),
         )
         for name, ask in asked:
             try:

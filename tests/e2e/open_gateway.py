@@ -1,6 +1,6 @@
-"""The gateway's own service over a door that is open: everything is admitted, so that what it relays can be looked at alone.
+"""The gateway's own service over a door that is open: all is admitted, so that what it relays can be looked at alone.
 
-    python open_gateway.py '{"servers": {"it": {"command": ["python", "server.py"]}}, "sinks": ["it.write"], "journal": "j.jsonl"}'
+    python open_gateway.py PLAN     # JSON: `servers`, `state`, and what else is read below
 
 The journal has a line for each proposal, for how each one was finished, and for each text received.
 """
@@ -40,7 +40,7 @@ class OpenDoor:
         self.id = "s-open"
         self._plan = plan
         self._count = 0
-        self._journal = Path(plan["journal"]).open("a", buffering=1) if "journal" in plan else None
+        self._journal = Path(plan["journal"]).open("a", buffering=1) if "journal" in plan else None  # noqa: SIM115
 
     def write(self, **entry: Any) -> None:
         if self._journal is not None:
@@ -48,17 +48,17 @@ class OpenDoor:
 
     def propose(self, tool: str, arguments: Any, *, idempotency_key: str = "") -> Ready | Answered:
         self._count += 1
-        id = f"a-{self._count}"
-        self.write(event="propose", id=id, tool=tool, arguments=arguments, key=idempotency_key)
+        number = f"a-{self._count}"
+        self.write(event="propose", id=number, tool=tool, arguments=arguments, key=idempotency_key)
         if tool in self._plan.get("refuse", ()):
             refused = Refused.of(Code.FIELD_NO_AUTHORITY, "the plan says no", where="x")
-            return Answered(id, refusal_result(tool, refused, id), "refused", refused)
+            return Answered(number, refusal_result(tool, refused, number), "refused", refused)
         server, _, name = tool.partition(".")
         call = CanonicalCall(server, name, (), arguments)
-        warrant: Any = Clearance(call, id)
+        warrant: Any = Clearance(call, number)
         if tool in self._plan.get("sinks", ()):
-            warrant = lease_for(call, id, time.time() + self._plan.get("lease", 60.0))
-        return Ready(id, warrant, SimpleNamespace(tool=tool))
+            warrant = lease_for(call, number, time.time() + self._plan.get("lease", 60.0))
+        return Ready(number, warrant, SimpleNamespace(tool=tool))
 
     def finish(self, prepared: Ready, answer: Any) -> Finished:
         if isinstance(answer, Answer):

@@ -10,12 +10,12 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import IO, Any
 
 import mcp_types as types
 import pytest
@@ -23,7 +23,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
-from cxi.gateway.method import TABLE, Sender
+from cxi.gateway.method import TABLE
 
 ROOT = Path(__file__).parents[2]
 OPEN_GATEWAY = Path(__file__).with_name("open_gateway.py")
@@ -66,9 +66,20 @@ class Seen:
         return self.logs[0]
 
 
+@contextlib.contextmanager
+def shown_on_failure(errors: IO[str]) -> Iterator[None]:
+    """What the program wrote to its standard error, where the test fails."""
+    try:
+        yield
+    except BaseException:
+        errors.seek(0)
+        print(errors.read()[-4000:])
+        raise
+
+
 @contextlib.asynccontextmanager
 async def connect(command: list[str], prefix: str = "") -> AsyncIterator[Seen]:
-    with tempfile.TemporaryFile("w+") as errors:
+    with tempfile.TemporaryFile("w+") as errors, shown_on_failure(errors):
         parameters = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
         async with stdio_client(parameters, errlog=errors) as (read, write):
             seen: Seen

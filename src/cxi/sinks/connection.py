@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -237,6 +238,7 @@ class Connection:
                 message = read_message(line)
             except MalformedError:
                 nonsense += 1
+                self._settle_unreadable(line)
                 if nonsense > NONSENSE_LIMIT:
                     return self._malformed(f"sent more than {NONSENSE_LIMIT} lines that are no messages")
                 continue
@@ -256,6 +258,18 @@ class Connection:
             return False
         pending.answer.set_result(message)
         return True
+
+    def _settle_unreadable(self, line: bytes) -> None:
+        """An answer that is no valid message ends its request now, instead of by its time-out."""
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        number = value.get("id") if isinstance(value, dict) and "method" not in value else None
+        pending = self._pending.get(number) if type(number) is int else None
+        if pending is not None and not pending.answer.done():
+            pending.answer.set_exception(OutcomeUnknown(self._malformed("answered with what is no valid message")))
+            pending.answer.exception()  # seen: the asker may be gone
 
     async def _take(self, message: Message) -> None:
         if message.id is not None:
