@@ -23,9 +23,10 @@ from typing import Final
 from cxi.authority.contract import ToolContract
 from cxi.canonical import Digest, JsonValue, digest, digest_bytes
 from cxi.config import surface
+from cxi.config.code import CodeFiles
 from cxi.config.contract import ReadContract, choices
 from cxi.config.lock import Lock, read_lock
-from cxi.config.material import Material, literal_folders, read_files, refuse_hidden_prose
+from cxi.config.material import Material, literal_folders, read_files, read_prose
 from cxi.config.model import (
     IDEMPOTENCY_META_KEY,
     Configuration,
@@ -93,22 +94,6 @@ class _Parts:
     methods: Mapping[str, ReadContract]
 
 
-class _CodeFiles:
-    """Reads the files of Python declassifiers, each once, and keeps their digests."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.pins: dict[str, Digest] = {}
-
-    def __call__(self, file: str) -> Digest | None:
-        if file not in self.pins:
-            try:
-                self.pins[file] = digest_bytes((self._folder / file).read_bytes())
-            except OSError:
-                return None
-        return self.pins[file]
-
-
 def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool = True) -> Configuration:
     """Read a configuration and everything that it names.
 
@@ -155,7 +140,7 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
     _refuse_collisions(reader, parts)
     contracts = {name: read.contract for name, read in parts.contracts.items()}
 
-    code = _CodeFiles(folder)
+    code = CodeFiles(folder)
     sources = Sources(contracts, known.types, validators(), code)
     evidence = read_evidence(reader, record["evidence"], sources) if "evidence" in record else ()
     declassifiers = read_declassifiers(reader, record["declassifiers"], sources) if "declassifiers" in record else ()
@@ -164,9 +149,7 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
     standing = read_grants(reader, record["grants"], STANDING, contracts, read_one) if "grants" in record else ()
 
     policy_files = read_files(reader, record["policies"], "policies", folder) if "policies" in record else ()
-    prose_files = read_files(reader, record["prose"], "prose", folder) if "prose" in record else ()
-    for material in prose_files:
-        refuse_hidden_prose(reader, material)
+    prose_files = read_prose(reader, record["prose"], folder) if "prose" in record else ()
     policies = (
         shipped(),
         *(server.permit for server in servers.values() if server.permit is not None),
@@ -177,8 +160,11 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
     if registry is not None:
         _refuse_loose_choices(reader, parts, registry)
     lock = _read_lock(reader, folder)
+    if lock is not None and pinned:
+        declassifiers = tuple(code.load(reader, item, lock.code) for item in declassifiers)
+        _refuse_unpinned(reader, lock, prose_files, code.pins)
     if lock is not None:
-        _compare_lock(reader, lock, parts, prose_files, code.pins, pinned=pinned)
+        _refuse_lacking(reader, lock, parts)
     _refuse_wide_globs(reader, record, folder, root)
     reader.finish()
     if registry is None:  # INVARIANT (all-or-nothing): without a registry there is a problem above
@@ -361,16 +347,16 @@ def _read_lock(reader: Reader, folder: Path) -> Lock | None:
         return None
 
 
-def _compare_lock(
-    reader: Reader, lock: Lock, parts: _Parts, prose: Iterable[Material], code: Mapping[str, Digest], *, pinned: bool
-) -> None:
+def _refuse_lacking(reader: Reader, lock: Lock, parts: _Parts) -> None:
+    """What the operator wrote is for a tool that the server has; a pack may be for another version of it."""
     for read in parts.contracts.values():
         pin = lock.servers.get(read.contract.server)
         if read.overridden and pin is not None and read.contract.tool not in pin.tools:
             mend = nearest(read.contract.tool, pin.tools) + "; if the server is new, `cxi lock`"
             reader.note(read.node.problem(f"server `{read.contract.server}` has no tool `{read.contract.tool}`", mend))
-    if not pinned:
-        return
+
+
+def _refuse_unpinned(reader: Reader, lock: Lock, prose: Iterable[Material], code: Mapping[str, Digest]) -> None:
     now = {material.name: digest_bytes(material.data) for material in prose}
     for what, found, pins in (("prose source", now, lock.prose), ("code", code, lock.code)):
         for name, value in found.items():

@@ -60,6 +60,14 @@ def read_files(reader: Reader, node: Node, what: str, folder: Path) -> tuple[Mat
     return tuple(found.values())
 
 
+def read_prose(reader: Reader, node: Node, folder: Path) -> tuple[Material, ...]:
+    """Read all prose sources, as `read_files`; hidden text in them is refused."""
+    found = read_files(reader, node, "prose", folder)
+    for material in found:
+        _refuse_hidden(reader, material)
+    return found
+
+
 def literal_folders(node: Node, folder: Path) -> Iterator[tuple[Node, Path]]:
     """For each glob of a list, the longest folder that it names literally: a new file there could match it."""
     for item in node.value if isinstance(node.value, tuple) else ():
@@ -89,7 +97,7 @@ def _read(reader: Reader, item: Node, path: Path, folder: Path) -> Material | No
         return None
 
 
-def refuse_hidden_prose(reader: Reader, material: Material) -> None:
+def _refuse_hidden(reader: Reader, material: Material) -> None:
     """Prose is carried to the model as it is: what a person cannot see in it, nobody vouched for.
 
     Letters of two scripts in one word are ordinary in prose, so confusables are not refused here.

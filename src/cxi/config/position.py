@@ -83,7 +83,10 @@ def _read_by(expression: expressions.Expression, at: tuple[Step, ...]) -> Iterat
 
 
 def _writer(place: tuple[Step, ...], result: ResultContract) -> Writer:
-    """The writer of the most exact covering position; where a position below `place` has another writer, an outsider."""
+    """The writer of the most exact covering position.
+
+    What an outsider wrote below `place` is taken away before anything is read (`cxi.authority.result`): it does not matter here.
+    """
     best, depth = Writer.OUTSIDER, -1
     for position, writer in result.positions:
         if position == "content":
@@ -99,8 +102,8 @@ def _writer(place: tuple[Step, ...], result: ResultContract) -> Writer:
         if _covers(steps, place):
             if len(steps) > depth or (len(steps) == depth and writer is Writer.OUTSIDER):
                 best, depth = writer, len(steps)
-        elif writer is Writer.OUTSIDER and _meets(steps, place):
-            return Writer.OUTSIDER  # the place holds, or may be, something that an outsider wrote
+        elif writer is Writer.OUTSIDER and len(steps) <= len(place) and _meets(steps, place):
+            return Writer.OUTSIDER  # the place may be one that an outsider wrote
     return best
 
 

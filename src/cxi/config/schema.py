@@ -25,7 +25,7 @@ from cxi.config.load import REQUIRED, VERSION
 from cxi.config.model import Mode
 from cxi.config.reader import NAME, SERVER_NAME
 from cxi.config.server import shipped_packs
-from cxi.config.source import ATTRIBUTE_TYPES, SELECTIONS
+from cxi.config.source import ATTRIBUTE_TYPES, SELECTIONS, SUBJECTS
 from cxi.config.words import known_words, validators
 from cxi.manifest import Role
 
@@ -200,7 +200,7 @@ def config_schema() -> Schema:
         ("from", "type", "to"),
     )
     evidence = _record(
-        {"from": source, "subject": _TEXT, "expires": _DURATION, "attributes": _entries(_word(ATTRIBUTE_TYPES))},
+        {"from": source, "subject": _word(SUBJECTS), "expires": _DURATION, "attributes": _entries(_word(ATTRIBUTE_TYPES))},
         ("from", "subject"),
     )
     properties: Schema = {

@@ -114,7 +114,7 @@ def _names(shipped: Node | None, read: Mapping[str, ReadContract]) -> list[str]:
 
 def permit_calls(server: str, tools: list[str]) -> str:
     """The Cedar text that permits calling these tools, `@id("files/calls")`; what they do needs permits of its own."""
-    actions = ",\n  ".join(f"Action::{json.dumps(call_action(f'{server}.{tool}'))}" for tool in tools)
+    actions = ",\n  ".join(f"Action::{json.dumps(call_action(f'{server}.{tool}'), ensure_ascii=False)}" for tool in tools)
     return (
         f'@id("{server}/calls") @issuer("cxi:pack")\n'
         f'@text("The tools of `{server}` may be called; each of their effects needs a permit of its own.")\n'

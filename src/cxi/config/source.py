@@ -27,6 +27,7 @@ from cxi.manifest import Role
 DECLASSIFIER_KEYS: Final = ("from", "type", "validate", "to", "selection", "expires", "record", "extract")
 EVIDENCE_KEYS: Final = ("from", "subject", "expires", "attributes")
 FROM_KEYS: Final = ("tool", "path", "written_by", "complete")
+SUBJECTS: Final = ("commit", "none")
 SELECTIONS: Final = ("one", "all")
 DEFAULT_EXPIRY: Final = 3600.0
 ATTRIBUTE_TYPES: Final = ("String", "Long", "Boolean", "Set")
@@ -189,7 +190,9 @@ def _compare_types(reader: Reader, node: Node, what: str, released: TypeRef, des
     types = sources.contracts[tool].fields[field].types
     if released.name not in {one.name for one in types}:
         wanted = ", ".join(f"`{one.name}`" for one in types)
-        reader.note(node.problem(f"{what} is of type `{released.name}`, and `{destination}` takes {wanted}", f"write one of {wanted}"))
+        reader.note(
+            node.problem(f"{what} is of type `{released.name}`, and `{destination}` takes {wanted}", f"write one of {wanted}")
+        )
 
 
 def _read_extractor(reader: Reader, node: Node, what: str, sources: Sources) -> tuple[str, Digest]:
@@ -217,7 +220,7 @@ def read_evidence(reader: Reader, node: Node, sources: Sources) -> tuple[Evidenc
         if record is None:
             continue
         read = _read_from(reader, record["from"], what, sources) if "from" in record else None
-        subject = reader.text(record["subject"], f"`subject` of {what}") if "subject" in record else None
+        subject = reader.word(record["subject"], f"`subject` of {what}", SUBJECTS) if "subject" in record else None
         expires = reader.duration(record["expires"], f"`expires` of {what}") if "expires" in record else DEFAULT_EXPIRY
         attributes: dict[str, str] = {}
         if "attributes" in record:

@@ -44,7 +44,7 @@ _ATTRIBUTES: Final = MappingProxyType({"String": STRING, "Long": LONG, "Boolean"
 
 def evidence(source: EvidenceSource) -> EvidenceSurface:
     """What policies see of an evidence source, beside what every record holds."""
-    return EvidenceSurface(source.name, {name: _ATTRIBUTES[kind].optional for name, kind in source.attributes.items()})
+    return EvidenceSurface(source.name, {name: _ATTRIBUTES[kind] for name, kind in source.attributes.items()})
 
 
 def _cedar_type(field: FieldContract, *, derived: bool) -> CedarType | None:

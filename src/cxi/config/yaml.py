@@ -37,6 +37,7 @@ _TRUE: Final = frozenset({"true", "True", "TRUE"})
 _FALSE: Final = frozenset({"false", "False", "FALSE"})
 _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_PLAIN: Final = re.compile(r"[\t\n\r\x20-\x7e]*")
 _OTHER_NUMBER: Final = re.compile(r"[-+]?0[0-9_]+|0o[0-7]+|0x[0-9a-fA-F]+|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
@@ -103,7 +104,7 @@ def read_tree(raw: str | bytes, *, file: str) -> Node:
 
 def _refuse_hidden(text: str, file: str) -> None:
     """A reader must see what the machine reads: no control, format, surrogate or private character, no odd line break."""
-    if text.isascii() and text.isprintable():
+    if _PLAIN.fullmatch(text):
         return
     for number, line in enumerate(text.split("\n"), start=1):
         for character in line.removesuffix("\r"):

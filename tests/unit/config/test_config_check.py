@@ -76,7 +76,10 @@ def test_properties_are_found_in_objects_lists_unions_and_references(place, tool
 
 def test_a_reference_that_loops_ends(place, tools_of):
     def add(listed):
-        listed["ci"][0]["inputSchema"] = {"$defs": {"N": {"properties": {"n": {"$ref": "#/$defs/N"}}}}, "properties": {"n": {"$ref": "#/$defs/N"}}}
+        listed["ci"][0]["inputSchema"] = {
+            "$defs": {"N": {"properties": {"n": {"$ref": "#/$defs/N"}}}},
+            "properties": {"n": {"$ref": "#/$defs/N"}},
+        }
 
     assert lint(locked(place, tools_of, add)).failed
 

@@ -20,10 +20,10 @@ from cxi.authority.contract import (
 )
 from cxi.config.contract import read_contracts
 from cxi.config.reader import Reader
-from cxi.config.server import shipped_packs
+from cxi.config.server import PACKS, shipped_packs
 from cxi.config.words import READ_OPS, known_words
 from cxi.config.yaml import read_tree
-from cxi.effects import ADAPTERS
+from cxi.effects import ADAPTERS, file, git
 from cxi.manifest import Role
 
 KNOWN = known_words()
@@ -72,8 +72,7 @@ def test_a_field_in_an_optional_object_is_optional():
 
 def test_unions_and_parameters_of_types_are_read():
     found, problems = read(
-        "t: {effect: call, fields: {id: {role: protected, from: [approval], "
-        "type: [RecordId, {Enum: {values: [all, none]}}]}}}\n"
+        "t: {effect: call, fields: {id: {role: protected, from: [approval], type: [RecordId, {Enum: {values: [all, none]}}]}}}\n"
     )
     assert problems == []
     assert found["t"].fields["id"].types == (
@@ -115,7 +114,9 @@ def test_a_derived_field_is_behind_a_payload_that_an_adapter_reads():
     body = "fields: {q: {role: payload}, q.rows: {role: protected, type: RecordId, from: [request]}}"
     assert read(f"t: {{effect: {{adapter: file, content: q}}, {body}}}\n")[1] == []
     assert read(f"t: {{effect: call, {body}}}\n")[1] == [1]
-    assert read(f"t: {{effect: {{adapter: file, content: q}}, {body.replace('role: payload', 'role: opaque, grammar: plain')}}}\n")[1]
+    assert read(
+        f"t: {{effect: {{adapter: file, content: q}}, {body.replace('role: payload', 'role: opaque, grammar: plain')}}}\n"
+    )[1]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,8 @@ def test_a_place_is_one_field():
 
 def test_tuples_have_at_least_two_members():
     def fields(other: str) -> str:
-        return f"{{a: {{role: protected, type: Url, from: [request], together: x}}, b: {{role: protected, type: Url, from: [request]{other}}}}}"
+        field = "role: protected, type: Url, from: [request]"
+        return f"{{a: {{{field}, together: x}}, b: {{{field}{other}}}}}"
 
     assert read(f"t: {{effect: call, fields: {fields('')}}}\n")[1] == [1]
     assert read(f"t: {{effect: call, fields: {fields(', together: x')}}}\n")[1] == []
@@ -206,7 +208,11 @@ def test_another_role_inherits_nothing():
 def test_an_overriding_key_is_blamed_where_it_is_written():
     reader = Reader()
     read_contracts(
-        reader, "s", read_tree(PACK, file="pack.yaml"), read_tree("\nt:\n  fields:\n    path: {from: [anyone]}\n", file="cxi.yaml"), KNOWN
+        reader,
+        "s",
+        read_tree(PACK, file="pack.yaml"),
+        read_tree("\nt:\n  fields:\n    path: {from: [anyone]}\n", file="cxi.yaml"),
+        KNOWN,
     )
     assert [(problem.file, problem.line) for problem in reader.problems] == [("cxi.yaml", 4)]
 
@@ -220,8 +226,6 @@ def test_a_target_is_a_field_or_an_id():
 
 
 def test_the_ops_that_read_are_ops_of_their_adapters():
-    from cxi.effects import file, git
-
     operations = {"file": set(file._OPERATIONS), "git": set(git._OPERATIONS)}
     assert set(READ_OPS) == set(ADAPTERS)
     for kind, ops in READ_OPS.items():
@@ -229,8 +233,6 @@ def test_the_ops_that_read_are_ops_of_their_adapters():
 
 
 def test_each_pack_is_read_without_a_problem():
-    from cxi.config.server import PACKS
-
     for name in shipped_packs():
         tree = read_tree((PACKS / f"{name}.yaml").read_bytes(), file=name)
         reader = Reader()
@@ -240,9 +242,9 @@ def test_each_pack_is_read_without_a_problem():
 
 
 def test_packs_have_the_tools_of_the_servers_they_are_for():
-    from cxi.config.server import PACKS
-
-    tools = {name: set(read_tree((PACKS / f"{name}.yaml").read_bytes(), file=name).value["tools"].value) for name in shipped_packs()}
+    tools = {
+        name: set(read_tree((PACKS / f"{name}.yaml").read_bytes(), file=name).value["tools"].value) for name in shipped_packs()
+    }
     assert tools["filesystem"] == {
         *("read_file", "read_text_file", "read_media_file", "read_multiple_files", "write_file", "edit_file", "create_directory"),
         *("list_directory", "list_directory_with_sizes", "directory_tree", "move_file", "search_files", "get_file_info"),
@@ -256,8 +258,6 @@ def test_packs_have_the_tools_of_the_servers_they_are_for():
 
 
 def test_no_pack_widens_a_sink():
-    from cxi.config.server import PACKS
-
     for name in shipped_packs():
         tree = read_tree((PACKS / f"{name}.yaml").read_bytes(), file=name)
         for read_one in read_contracts(Reader(), "s", tree.value.get("tools"), None, KNOWN).values():

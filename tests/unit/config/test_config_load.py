@@ -79,7 +79,10 @@ FAULTS = {
     "request and any-of-request": ("[any-of-request, release,", "[any-of-request, request, release,"),
     "anyone on a sink": ("[any-of-request, release,", "[anyone, release,"),
     "a tuple of one": ("{path: {from:", "{path: {together: alone, from:"),
-    "after without a request": ("{path: {from: [any-of-request, release, {choice: [src-and-tests]}]", "{path: {after: to, from: [release]"),
+    "after without a request": (
+        "{path: {from: [any-of-request, release, {choice: [src-and-tests]}]",
+        "{path: {after: to, from: [release]",
+    ),
     "an unknown type": ("{path: {from:", "{path: {type: RepoPaht, from:"),
     "an unknown type parameter": ("{path: {from:", "{path: {type: {RepoPath: {last: keep}}, from:"),
     "an unknown adapter": ("{fields: {path:", "{effect: {adapter: fiel, path: path}, fields: {path:"),
@@ -95,10 +98,14 @@ FAULTS = {
     "a target that is no field": ("{fields: {path:", "{target: File(paht), fields: {path:"),
     "a result position that is no path": ("{fields: {path:", "{result: {'$.[': platform}, fields: {path:"),
     "an unknown writer": ("{fields: {path:", "{result: {content: me}, fields: {path:"),
-    "evidence from an unknown tool": ("{from: {tool: ci.get_report, path: '$.run',", "{from: {tool: ci.get_reprot, path: '$.run',"),
+    "evidence from an unknown tool": (
+        "{from: {tool: ci.get_report, path: '$.run',",
+        "{from: {tool: ci.get_reprot, path: '$.run',",
+    ),
     "evidence from an outsider": ("path: '$.run', written_by", "path: '$.log', written_by"),
     "evidence that holds what an outsider wrote": ("path: '$.run', written_by", "path: '$', written_by"),
     "evidence without a subject": ("subject: commit, ", ""),
+    "evidence about something unknown": ("subject: commit", "subject: comit"),
     "an expiry without a unit": ("expires: 1h", "expires: 1 hour"),
     "a declassifier from an outsider": ("].file', written_by", "].message', written_by"),
     "a declassifier that an outsider selects": ('(@.status=="failed")].file', '(@.message=="failed")].file'),
@@ -281,7 +288,10 @@ def test_a_pack_of_the_operators_own_brings_contracts_and_call_permits(place):
 
 
 def test_a_tool_written_by_hand_gets_no_call_permit_of_itself(place):
-    place.change("    tools:\n", "    tools:\n      shred: {effect: call, fields: {path: {role: protected, type: RepoPath, from: [request]}}}\n")
+    place.change(
+        "    tools:\n",
+        "    tools:\n      shred: {effect: call, fields: {path: {role: protected, type: RepoPath, from: [request]}}}\n",
+    )
     config = place.load()
     permitted = config.registry.policies["files/calls"].actions
     assert "tool:files.write_file" in permitted
@@ -294,3 +304,41 @@ def test_outward_methods_have_contracts_too(place):
     assert config.methods["web:prompts/get"].sink
     assert config.methods["web:prompts/get"].name in config.surfaces
     assert "tool:web.prompts/get" in config.registry.policies["web/calls"].actions
+
+
+CODE = "def find(value):\n    return value['file']\n"
+
+
+def with_extractor(place, tools_of):
+    place.write("code/x.py", CODE)
+    place.change("selection: all", "selection: all\n    extract: code/x.py:find")
+    config = place.load(pinned=False)
+    write_lock(config.lock_file, make_lock(config, {name: tools_of(config, name) for name in config.servers}))
+
+
+def test_an_extractor_runs_only_where_a_person_pinned_it(place, tools_of):
+    place.write("code/x.py", CODE)
+    place.change("selection: all", "selection: all\n    extract: code/x.py:find")
+    assert place.load().declassifiers[0].function is None
+    with_extractor(place, tools_of)
+    (declassifier,) = place.load().declassifiers
+    assert declassifier.function({"file": "a.py"}) == "a.py"
+    place.write("code/x.py", CODE + "raise SystemExit\n")
+    assert [problem.file for problem in problems(place)] == ["code/x.py"]
+
+
+def test_an_extractor_is_part_of_its_declassifiers_version_and_protected(place, tools_of):
+    with_extractor(place, tools_of)
+    config = place.load()
+    assert str(place.folder / "code/x.py") in dict(config.protected)
+    place.write("code/x.py", CODE + "# other\n")
+    assert place.load(pinned=False).declassifiers[0].digest != config.declassifiers[0].digest
+
+
+def test_an_extractor_that_does_not_load_is_a_start_up_error(place, tools_of):
+    for text in ("def other(value): ...\n", "def find(:\n", "1 / 0\n"):
+        place.write("code/x.py", text)
+        place.change("selection: all", "selection: all\n    extract: code/x.py:find")
+        config = place.load(pinned=False)
+        write_lock(config.lock_file, make_lock(config, {name: tools_of(config, name) for name in config.servers}))
+        assert [problem.file for problem in problems(place)] == ["code/x.py"]

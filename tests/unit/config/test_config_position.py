@@ -7,17 +7,17 @@ import pytest
 from cxi.authority.contract import ResultContract, Writer
 from cxi.config.position import strangers
 
-P, O = Writer.PLATFORM, Writer.OUTSIDER
+PLATFORM, OUTSIDER = Writer.PLATFORM, Writer.OUTSIDER
 RESULT = ResultContract(
     (
-        ("$.run", P),
-        ("$.run.note", O),
-        ("$.cases[*].file", P),
-        ("$.cases[*].status", P),
-        ("$.cases[*].log", O),
-        ("$.meta", P),
-        ("$.meta.by['a b']", O),
-        ("$.total", P),
+        ("$.run", PLATFORM),
+        ("$.run.note", OUTSIDER),
+        ("$.cases[*].file", PLATFORM),
+        ("$.cases[*].status", PLATFORM),
+        ("$.cases[*].log", OUTSIDER),
+        ("$.meta", PLATFORM),
+        ("$.meta.by['a b']", OUTSIDER),
+        ("$.total", PLATFORM),
     )
 )
 
@@ -25,6 +25,8 @@ RESULT = ResultContract(
 @pytest.mark.parametrize(
     "path",
     [
+        "$.run",  # the note is taken away before it is read
+        "$.meta.by",
         "$.run.commit",
         "$.cases[*].file",
         "$.cases[0].file",
@@ -46,7 +48,6 @@ def test_what_the_platform_writes_and_selects_is_its_own(path: str):
     "path",
     [
         "$",
-        "$.run",  # holds the note
         "$.run.note",
         "$.run[*]",  # may be the note
         "$.run.note.x",
@@ -61,8 +62,6 @@ def test_what_the_platform_writes_and_selects_is_its_own(path: str):
         "$.cases[*]['file','log']",
         "$.cases[*][*]",
         "$..file",
-        "$.meta",
-        "$.meta.by",
         "$.meta[*]['a b']",
         "$.other",
         "$.Run.commit",
@@ -73,10 +72,10 @@ def test_what_an_outsider_writes_holds_or_selects_is_not(path: str):
 
 
 def test_the_whole_content_can_be_the_platforms():
-    assert strangers("$.a.b", ResultContract((("content", P),))) == ()
-    assert strangers("$.a.b", ResultContract((("content", P), ("$.a", O)))) != ()
+    assert strangers("$.a.b", ResultContract((("content", PLATFORM),))) == ()
+    assert strangers("$.a.b", ResultContract((("content", PLATFORM), ("$.a", OUTSIDER)))) != ()
     assert strangers("$.a.b", ResultContract()) != ()
 
 
 def test_of_two_writers_of_one_position_it_is_the_outsider():
-    assert strangers("$.a", ResultContract((("$.a", P), ("$['a']", O)))) != ()
+    assert strangers("$.a", ResultContract((("$.a", PLATFORM), ("$['a']", OUTSIDER)))) != ()

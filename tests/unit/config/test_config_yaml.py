@@ -14,7 +14,9 @@ def test_yaml_words_that_only_version_1_1_calls_booleans_stay_text():
 
 
 def test_scalars_of_the_core_schema_are_read():
-    tree = read_tree("[true, False, null, ~, 12, -3, 1.5, 'true', \"12\", |\n  text\n]".replace("|\n  text\n", "plain"), file="x.yaml")
+    tree = read_tree(
+        "[true, False, null, ~, 12, -3, 1.5, 'true', \"12\", |\n  text\n]".replace("|\n  text\n", "plain"), file="x.yaml"
+    )
     assert tree.to_json() == [True, False, None, None, 12, -3, 1.5, "true", "12", "plain"]
 
 
