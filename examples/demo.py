@@ -98,6 +98,8 @@ def rows_of_the_log(space: Workspace, done: list[Done]) -> list[Row]:
     """One row a proposed call: the decision and its grounds as the log has them, in order."""
     calls = json.loads(cxi(space, "log", "show", "--json"))["calls"]
     if len(calls) != len(done):
+        for item in done:
+            print(item.step.tool, item.step.show, item.text[:300], file=sys.stderr)
         raise SystemExit(f"the log has {len(calls)} calls, the agent proposed {len(done)}")
     rows = []
     for entry, item in zip(calls, done, strict=True):

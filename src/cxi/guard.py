@@ -28,8 +28,9 @@ from cxi.canonical import JsonValue
 from cxi.config import surface
 from cxi.config.load import load
 from cxi.config.lock import PinStanding, compare
-from cxi.config.model import Configuration, ProtectedKind, Server
+from cxi.config.model import Configuration, Server
 from cxi.effects import ADAPTERS
+from cxi.effects.protect import ProtectedPaths, Protection, observe
 from cxi.errors import Code, LedgerError, NotStarted, OutcomeUnknown, Reason, Refused
 from cxi.gate import Gate, ToolPin
 from cxi.ledger.base import Receipt
@@ -361,9 +362,19 @@ def _pin_reason(tool: str, state: PinStanding) -> Reason | None:
             return Reason(Code.TOOL_UNPINNED, "its definition is not pinned", where=tool)
 
 
+def _protect(config: Configuration, world: DiskWorld) -> ProtectedPaths:
+    """CXI's own files: nothing at all touches the state folder; the rest may be read (`docs/adr/0005`), never changed."""
+    state = str(config.state)
+    kinds: dict[str, Protection] = {}
+    for path, _ in config.protected:
+        inside = path == state or path.startswith(state + "/")
+        kinds[path] = "any" if inside else "write"
+    return observe(kinds, world)
+
+
 def _by_tool(sources: Sequence[Source]) -> Mapping[str, tuple[Source, ...]]:
     """Declassifiers or evidence sources, by the tool whose results they read."""
-    found: dict[str, tuple[Source, ...]] = {}
-    for source in sources:
-        found[source.tool] = (*found.get(source.tool, ()), source)
-    return MappingProxyType(found)
+    found: dict[str, list[Source]] = {}
+    for item in sources:
+        found.setdefault(item.tool, []).append(item)
+    return MappingProxyType({tool: tuple(items) for tool, items in found.items()})

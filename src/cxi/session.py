@@ -15,10 +15,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 import orjson
 
@@ -99,11 +99,12 @@ class Finished:
 Prepared: TypeAlias = Ready | Answered
 
 
-class Openings:
+class Openings(Protocol):
     """Where openings of commitments go; `cxi.log.opening.OpeningStore` is the one on disk."""
 
-    def put(self, openings: Sequence[Opening], *, session: str, now: Instant) -> None:
+    def put(self, openings: Iterable[Opening], *, session: str, now: Instant) -> None:
         """Keep these openings."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

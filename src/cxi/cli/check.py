@@ -28,6 +28,7 @@ def check(
     if json:
         give(report.to_json())
     else:
-        say(report.render())
-    if not report.ok:
+        for line in report.lines():
+            say(line)
+    if report.failed:
         raise typer.Exit(1)
