@@ -269,6 +269,9 @@ def _prepare(path: Path) -> None:
         found = path.lstat()
         if not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.geteuid():
             raise LedgerError(f"`{path}` must be a file of this user that nobody else can open (mode 0600)") from None
+        # Asked before SQLite opens it: a read-only database would leave a read-only write-ahead log behind.
+        if not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
+            raise LedgerError(f"`{path}` cannot be written") from None
 
 
 def _sync_folder(folder: Path) -> None:
