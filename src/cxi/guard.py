@@ -30,6 +30,7 @@ from cxi.config.load import load
 from cxi.config.lock import PinStanding, compare
 from cxi.config.model import Configuration, Server
 from cxi.effects import ADAPTERS
+from cxi.effects.base import World
 from cxi.effects.protect import ProtectedPaths, Protection, observe
 from cxi.errors import Code, LedgerError, NotStarted, OutcomeUnknown, Reason, Refused
 from cxi.gate import Gate, ToolPin
@@ -164,6 +165,8 @@ class Guard:
         entropy: Callable[[int], bytes],
         executors: Mapping[str, Executor],
         environ: Mapping[str, str],
+        world: World | None = None,
+        case: tuple[bool, bool] | None = None,
     ) -> None:
         self.config = config
         self.registry = config.registry
@@ -177,8 +180,8 @@ class Guard:
         self._pins: dict[str, ToolPin] = {}
         self._signed = -1
         self.epoch = ledger.activate(self.config.tenant, self.config.digest, clock())
-        world = DiskWorld()
-        case_sensitive, normalizes = case_rule(str(self.config.root))
+        world = world or DiskWorld()
+        case_sensitive, normalizes = case or case_rule(str(self.config.root))
         contracts = {contract.name: contract for contract in (*config.contracts.values(), *config.methods.values())}
         gate = Gate(
             contracts=MappingProxyType(contracts),
@@ -215,6 +218,8 @@ class Guard:
         clock: Callable[[], Instant] = time.time,
         entropy: Callable[[int], bytes] = os.urandom,
         environ: Mapping[str, str] | None = None,
+        world: World | None = None,
+        case: tuple[bool, bool] | None = None,
     ) -> Self:
         """Open a configuration file.
 
@@ -224,6 +229,8 @@ class Guard:
             clock: Seconds since the epoch.
             entropy: Random bytes, that many.
             environ: The environment that references are put in from; the process's own if not given.
+            world: What the gate sees the world through; the disk if not given.
+            case: (case-sensitive, normalizes) of the root's file system; found out if not given.
 
         Raises:
             ConfigError: with every problem of every file.
@@ -248,6 +255,8 @@ class Guard:
             entropy=entropy,
             executors=executors or {},
             environ=environ,
+            world=world,
+            case=case,
         )
 
     @property
@@ -362,7 +371,7 @@ def _pin_reason(tool: str, state: PinStanding) -> Reason | None:
             return Reason(Code.TOOL_UNPINNED, "its definition is not pinned", where=tool)
 
 
-def _protect(config: Configuration, world: DiskWorld) -> ProtectedPaths:
+def _protect(config: Configuration, world: World) -> ProtectedPaths:
     """CXI's own files: nothing at all touches the state folder; the rest may be read (`docs/adr/0005`), never changed."""
     state = str(config.state)
     kinds: dict[str, Protection] = {}

@@ -43,6 +43,7 @@ from cxi.values.base import Value
 
 MAX_SEGMENT: Final = 1024 * 1024  # code points of one result that are kept, to say where a value was seen
 MAX_SEGMENTS: Final = 512
+MAX_READ_KEYS: Final = 10_000  # idempotency keys of reads that are remembered
 
 AnswerKind: TypeAlias = Literal["refused", "no-op", "recorded"]
 
@@ -153,6 +154,7 @@ class Session:
         # INVARIANT (frozen-origins): what earlier sessions touched is fixed when this one opens.
         self._touched = frozenset(wiring.ledger.touched(principal.tenant))
         self._own: set[tuple[str, str]] = set()
+        self._read_keys: dict[Digest, tuple[Digest, str]] = {}
         wiring.ledger.open_session(
             principal.tenant, principal.user, principal.agent, principal.session, credential, wiring.clock()
         )
@@ -282,14 +284,33 @@ class Session:
             case Recorded():
                 return self._replay(call, tool, decision)
             case Cleared():
+                conflict = self._conflict(decision, key)
+                if conflict is not None:
+                    return self._refuse(call, tool, conflict)
                 body: dict[str, JsonValue] = {"tool": tool, "authorized_by": list(decision.authorized_by)}
                 self._log(EntryType.READ, call, body, _values(decision.action))
                 return Ready(call, Clearance(decision.action.call, call), decision)
             case Admissible():
                 return self._admit(decision)
 
+    def _conflict(self, decision: Cleared, key: Digest) -> Refused | None:
+        """A key names one action, whether or not it is a sink's; keys of reads are kept here, for the ledger keeps none."""
+        if not key:
+            return None
+        with self._lock:
+            used, first = self._read_keys.setdefault(key, (decision.action.digest, decision.proposal.call))
+            if len(self._read_keys) > MAX_READ_KEYS:
+                del self._read_keys[next(iter(self._read_keys))]
+        if used == decision.action.digest:
+            return None
+        return Refused.of(Code.KEY_REUSE_CONFLICT, f"the idempotency key was used for another action (call `{first}`)", where="key")
+
     def _admit(self, admissible: Admissible) -> Prepared:
         wiring, call, tool = self._wiring, admissible.proposal.call, admissible.proposal.tool
+        read = self._read_keys.get(admissible.proposal.idempotency_key)
+        if read is not None:
+            detail = f"the idempotency key was used for another action (call `{read[1]}`)"
+            return self._refuse(call, tool, Refused.of(Code.KEY_REUSE_CONFLICT, detail, where="key"))
         openings: list[Opening] = []
 
         def describe(manifest: Manifest, found: Admissible) -> LogEntry:
