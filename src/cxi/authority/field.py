@@ -519,7 +519,7 @@ def _needs(contract: ToolContract, entries: Sequence[FieldContract], context: Fi
     if Origin.STATE in common:
         found.append("a value of the trusted state")
     if Origin.RELEASE in common:
-        found.append("a release to " + " and ".join(f"{contract.name}.{entry.path}" for entry in dict.fromkeys(entries)))
+        found.append("a release to " + " and ".join(dict.fromkeys(f"{contract.name}.{entry.path}" for entry in entries)))
     if Origin.APPROVAL in common:
         found.append("an approval")
     if not found:

@@ -458,7 +458,8 @@ def _is_question(said: str, tokens: list[_Token], words: list[str]) -> bool:
     length = _at(rest, 0, cue.POLITE_OPENERS)
     if length:
         after = [word for word in rest[length : length + 6] if word not in cue.POLITE]
-        errand = bool(after) and after[0] not in cue.NO_ERRAND and after[0] != ""
+        # in English the verb comes next; elsewhere a value may: "Kannst du b.py ändern?"
+        errand = bool(after) and after[0] not in cue.NO_ERRAND and (after[0] != "" or rest[0] not in cue.MODALS)
         return not errand or _asks_more(words[first + length :])
     if rest[:1] and (rest[0] in cue.INTERROGATIVES or (rest[0] in cue.MODALS and len(rest) > 1 and rest[1] in cue.ASKED_OF)):
         return True
