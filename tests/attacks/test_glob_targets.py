@@ -71,6 +71,7 @@ FORBIDS_THAT_MEET = [
     ),  # `**` is no folder too
     ("src/*", 'forbid (principal, action == Action::"fs.write", resource == File::"src/a.py");', True),
     ("SRC/*", 'forbid (principal, action == Action::"fs.write", resource == File::"src/a.py");', True),  # one place on some disks
+    ("SRC/a/*", 'forbid (principal, action == Action::"fs.write", resource in Folder::"src");', True),
     ("src/*", 'forbid (principal, action == Action::"fs.write", resource == File::"srcs/a.py");', False),
     ("src/*.py", 'forbid (principal, action == Action::"fs.write", resource == File::"src/a.md");', False),
     ("src/[ab].py", 'forbid (principal, action == Action::"fs.write", resource == File::"src/a.py");', True),

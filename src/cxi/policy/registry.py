@@ -4,6 +4,8 @@
 - INVARIANT (named): every policy has an `@id` that no other has, so that every decision can be named.
 - INVARIANT (validated): every policy passed Cedar's strict validation against the generated schema: no unknown action,
   attribute, entity type or agent, and no access to an optional attribute without `has`.
+- INVARIANT (no-looking-in): an entity literal is only compared with (`==`, `in`), never looked into (`File::"x".name`): what is
+  asked about is the request's resource, and nothing else is there.
 - Templates are refused: a policy that is linked at run time is in no digest.
 - A `Folder` or `Table` literal that names nothing is a warning: it may name what does not exist yet.
 """
@@ -189,9 +191,48 @@ def _check(policy: Policy, agents: frozenset[str], evidence: frozenset[str]) -> 
     for name in filter(None, (part.strip() for part in policy.evidence.split(","))):
         if cedar_name(name) not in evidence:
             yield Problem(file, line, f"`@evidence` names no registered source: `{name}`", "register it under `evidence:`")
+    if any(_looks_into(clause.expr) for clause in policy.parsed.clauses):
+        yield Problem(file, line, "an entity literal is looked into", "compare with it: `resource == …`, `resource in …`")
     for uid in pst.entity_uids(policy.parsed):
         if str(uid.type) == "Agent" and uid.id not in agents:
             yield Problem(file, line, f"unknown agent `{uid.id}`", f"one of {', '.join(sorted(agents))}")
+
+
+def _looks_into(expr: pst.Expr) -> bool:
+    """Whether an entity literal stands where its own attributes or parents would be asked for."""
+    match expr:
+        case pst.EntityLit():
+            return True
+        case pst.BinaryOp("eq" | "not_eq", left, right):
+            return any(_looks_into(side) for side in (left, right) if not isinstance(side, pst.EntityLit))
+        case pst.BinaryOp("in", left, right):
+            return _looks_into(left) or _looks_into_set(right)
+        case pst.BinaryOp("contains" | "contains_all" | "contains_any", left, right):
+            return _looks_into_set(left) or _looks_into_set(right)
+        case pst.BinaryOp(_, left, right):
+            return _looks_into(left) or _looks_into(right)
+        case pst.UnaryOp(_, inner) | pst.GetAttr(inner, _) | pst.HasAttr(inner, _) | pst.Like(inner, _):
+            return _looks_into(inner)
+        case pst.Is(inner, _, within):
+            return _looks_into(inner) or (within is not None and _looks_into_set(within))
+        case pst.IfThenElse(one, two, three):
+            return _looks_into(one) or _looks_into(two) or _looks_into(three)
+        case pst.Set(elements):
+            return any(_looks_into(element) for element in elements)
+        case pst.Record(fields):
+            return any(_looks_into(field) for field in fields.values())
+        case _:
+            return False
+
+
+def _looks_into_set(expr: pst.Expr) -> bool:
+    match expr:
+        case pst.EntityLit():
+            return False
+        case pst.Set(elements):
+            return any(_looks_into(element) for element in elements if not isinstance(element, pst.EntityLit))
+        case _:
+            return _looks_into(expr)
 
 
 def _warn(policies: Iterable[Policy], exists: Exists | None) -> Iterator[Problem]:

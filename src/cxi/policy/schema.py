@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from cedarpy import Schema
@@ -124,9 +125,14 @@ def parse(schema: SchemaJson) -> Schema:
         ConfigError: if it is no valid Cedar schema.
     """
     try:
-        return Schema.from_json_str(json.dumps(schema))
+        return _parse(json.dumps(schema))
     except ValueError as error:
         raise ConfigError(Problem("configuration", 0, f"the generated policy schema is not valid: {error}")) from error
+
+
+@lru_cache(maxsize=8)
+def _parse(text: str) -> Schema:
+    return Schema.from_json_str(text)
 
 
 def narrow(schema: SchemaJson, action: str) -> SchemaJson:

@@ -21,6 +21,7 @@ _TOKEN: Final = re.compile(
       | (?P<other>[^\s";/]+|.)""",
     re.VERBOSE | re.DOTALL,
 )
+_UNUSUAL: Final = re.compile(r"[^\n\r\t -~]")
 _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{2}))")
 # Letters and marks that show as nothing although their category is no format character.
 _FILLERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0\u2800")
@@ -85,9 +86,9 @@ def hidden(char: str) -> bool:
 
 def hidden_in(text: str) -> Iterator[tuple[int, str]]:
     """(line, `U+202E`) of every hidden character, and of every escape that writes one."""
-    for position, char in enumerate(text):
-        if hidden(char):
-            yield text.count("\n", 0, position) + 1, f"U+{ord(char):04X}"
+    for found in _UNUSUAL.finditer(text):
+        if hidden(found[0]):
+            yield text.count("\n", 0, found.start()) + 1, f"U+{ord(found[0]):04X}"
     for escape in _ESCAPE.finditer(text):
         point = int(escape[1] or escape[2], 16)
         if point <= 0x10FFFF and hidden(chr(point)):

@@ -31,6 +31,9 @@ def problems(schema, *texts):
         '@id("b") permit (principal, action == Action::"fs.write", resource == Fyle::"x");',
         '@id("b") permit (principal == Agent::"nobody", action == Action::"fs.write", resource);',
         '@id("b") permit (principal, action, resource) when { principal == Agent::"nobody" };',
+        '@id("b") permit (principal, action == Action::"fs.write", resource) when { File::"x".name == "x" };',
+        '@id("b") permit (principal, action == Action::"fs.write", resource) when { !(Folder::"a" in Folder::"b") };',
+        '@id("b") permit (principal, action, resource is File) when { (if true then resource else File::"x").name == "x" };',
         '@id("b") permit (principal == ?principal, action == Action::"fs.write", resource);',
         '@id("b") permit (principal, action == Action::"fs.write", resource == ?resource);',
         '@id("a") forbid (principal, action == Action::"fs.write", resource);',  # duplicate id
@@ -86,6 +89,22 @@ def test_a_policy_keeps_its_place_and_exact_source(schema):
     assert (a.line, a.effect, a.text, a.actions) == (2, "permit", 'say; "so" // yes', None)
     assert a.source == text[text.index("@id") : text.index("\n\n@id")]
     assert (b.line, b.effect, b.source) == (8, "forbid", '@id("b") forbid(principal,action,resource);')
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'resource == File::"x"',
+        'File::"x" != resource',
+        'resource in [Folder::"a", Folder::"b"]',
+        'resource is File in Folder::"a"',
+        '[File::"x", File::"y"].contains(resource)',
+        'if context.approval.given then resource in Folder::"a" else principal == Agent::"reviewer"',
+    ],
+)
+def test_an_entity_may_be_compared_with(schema, condition):
+    text = f'@id("a") permit (principal, action == Action::"fs.write", resource) when {{ {condition} }};'
+    assert list(load([PolicySource("x", text)], schema, agents=AGENTS).policies) == ["a"]
 
 
 def test_annotations_and_action_scope_are_read(schema):
