@@ -90,8 +90,12 @@ generate: $(PROJECT)
 bench: setup
 	@set -e; for bench in $(BENCHES); do echo "== $$bench"; $(PY) $$bench $(ARGS); done
 
+# vectors/generate_NAME.py writes vectors/NAME.json to its standard output.
 vectors: $(PROJECT)
-	@set -e; for generator in $(wildcard vectors/generate_*.py); do echo "$$generator"; $(PY) $$generator; done
+	@set -e; for generator in $(wildcard vectors/generate_*.py); do \
+	  name=$${generator#vectors/generate_}; file=vectors/$${name%.py}.json; echo "$$file"; \
+	  $(PY) $$generator > $$file.new || { rm -f $$file.new; exit 1; }; mv $$file.new $$file; \
+	done
 	git diff --exit-code -- vectors
 	@new=$$(git ls-files --others --exclude-standard -- vectors); test -z "$$new" || { echo "not in git: $$new" >&2; exit 1; }
 
