@@ -165,7 +165,10 @@ PROMISES: Final = (
         "effect.complete",
         "effects.md",
         "an adapter states every atom that the real program applies, or refuses",
-        ("tests/property/test_git_effects.py",),
+        (
+            "tests/property/test_git_effects.py",
+            "tests/property/test_file_effects.py",
+        ),
     ),
     _waiting(
         "effect.pure", "effects.md", "a plan learns of the world through the snapshot alone, and each read enters the read set"
@@ -206,27 +209,54 @@ PROMISES: Final = (
         "an unknown action, attribute or principal, a duplicate id and an empty registry are start-up errors",
         ("tests/unit/policy/test_registry.py", "tests/unit/policy/test_schema.py"),
     ),
-    _waiting(
+    Promise(
         "policy.epoch",
         "concepts.md",
         "a new epoch ends every release, grant and commitment of the older, also from A to B and back",
+        ("tests/unit/ledger/test_sqlite_ledger.py::test_an_older_epoch_with_the_same_digest_is_refused",),
     ),
     # --- the event
     _waiting("event.grant-first", "concepts.md", "a capability is drawn only from a grant that existed before the proposal"),
-    _waiting("event.once", "ledger-and-log.md", "a capability is consumed once, by one winner, before the sink runs"),
-    _waiting(
+    Promise(
+        "event.once",
+        "ledger-and-log.md",
+        "a capability is consumed once, by one winner, before the sink runs",
+        (
+            "tests/property/test_ledger_machine.py",
+            "tests/unit/ledger/test_sqlite_ledger.py::test_threads_that_race_for_one_grant_get_one_lease",
+        ),
+    ),
+    Promise(
         "event.repeat",
         "first-contract.md",
         "a second event with the same key is refused, replayed or counted, as the contract says",
+        (
+            "tests/unit/ledger/test_sqlite_ledger.py::test_a_replay_gets_the_recorded_answer_and_draws_nothing",
+            "tests/unit/ledger/test_sqlite_ledger.py::test_the_limit_ends_the_grant",
+        ),
     ),
-    _waiting(
-        "event.unknown-blocks", "ledger-and-log.md", "an unknown outcome blocks its event key until it is reconciled or released"
+    Promise(
+        "event.unknown-blocks",
+        "ledger-and-log.md",
+        "an unknown outcome blocks its event key until it is reconciled or released",
+        (
+            "tests/unit/ledger/test_sqlite_ledger.py::test_an_equal_event_waits_while_one_is_under_way_or_unknown",
+            "tests/unit/ledger/test_sqlite_ledger.py::test_a_lease_of_a_writer_that_is_gone_becomes_unknown",
+        ),
     ),
     _waiting("event.every-binding", "concepts.md", "an admissible action of which any one binding is changed is refused"),
     _waiting("ledger.fails-closed", "ledger-and-log.md", "a ledger or log that cannot be written refuses, and says so"),
-    _waiting("ledger.one-sync", "ledger-and-log.md", "exactly one sync before the sink runs"),
-    _waiting(
-        "log.chain", "ledger-and-log.md", "a log entry cannot be altered, dropped, inserted or reordered before a checkpoint"
+    Promise(
+        "ledger.one-sync",
+        "ledger-and-log.md",
+        "exactly one sync before the sink runs",
+        ("tests/unit/ledger/test_sqlite_ledger.py::test_consume_syncs_exactly_once_and_a_settlement_never",),
+    ),
+    Promise(
+        "log.chain",
+        "ledger-and-log.md",
+        "a log entry cannot be altered, dropped, inserted or reordered before a checkpoint",
+        ("tests/conformance/test_log_vectors.py",),
     ),
     _waiting("log.commitments", "ledger-and-log.md", "values enter the log as salted commitments whose openings can be erased"),
     # --- surfaces
