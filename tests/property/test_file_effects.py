@@ -110,7 +110,7 @@ def look(root: Path) -> dict[str, object]:
             here = Path(folder) / name
             key = str(here.relative_to(root))
             if here.is_symlink():
-                found[key] = os.readlink(here)
+                found[key] = str(here.readlink())
             elif here.is_dir():
                 found[key] = "folder"
             else:

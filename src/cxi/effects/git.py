@@ -28,6 +28,9 @@ from cxi.effects.stage import plan_add, plan_reset
 from cxi.errors import Code, Refused
 from cxi.manifest import Assurance, CanonicalCall
 
+# Names and blobs only; submodules are compared by their HEAD, so that no git starts in them.
+_RAW: Final = ("--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty")
+
 # Question to the arguments of git. `{0}`, `{1}` are the question's own arguments in their places, `{*}` all of them at the end.
 QUESTIONS: Final[MappingProxyType[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -42,10 +45,11 @@ QUESTIONS: Final[MappingProxyType[str, tuple[str, ...]]] = MappingProxyType(
         "index": ("ls-files", "--stage", "-z"),
         "index-flags": ("ls-files", "-v", "-z"),
         "tree": ("ls-tree", "-r", "-z", "--full-tree", "{0}"),
-        "staged": ("diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "{0}"),
-        "modified": ("diff-files", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty"),
-        "differs": ("diff-index", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "{0}"),
-        "changed": ("diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-ext-diff", "{0}", "{1}"),
+        # An entry that is only intended (`add -N`) is not staged: so git sees it when it commits.
+        "staged": ("diff-index", "--cached", "--ita-invisible-in-index", *_RAW, "{0}"),
+        "modified": ("diff-files", *_RAW),
+        "differs": ("diff-index", *_RAW, "{0}"),
+        "changed": ("diff-tree", "-r", *_RAW, "{0}", "{1}"),
         "untracked": ("ls-files", "--others", "--exclude-standard", "-z", "--", "{*}"),
         "attributes": ("check-attr", "-z", "-a", "--", "{*}"),
         "attributes-staged": ("check-attr", "-z", "-a", "--cached", "--", "{*}"),

@@ -226,7 +226,7 @@ class DiskWorld:
                 code = process.wait()
             finally:
                 clock.cancel()
-        return data if code == 0 else None
+        return data if code == 0 and len(data) <= LIMIT else None
 
 
 def case_rule(path: str) -> tuple[bool, bool]:

@@ -243,9 +243,8 @@ def test_reads_are_the_paths_and_trees_are_patterns(root):
 
 
 def test_a_name_that_is_no_utf8_is_refused(root):
-    os.mkdir(os.fsencode(root) + b"/odd")
-    with open(os.fsencode(root) + b"/odd/\xff", "wb"):
-        pass
+    (root / "odd").mkdir()
+    (root / "odd" / os.fsdecode(b"\xff")).touch()
     assert codes(plan(root, "delete", path="odd")) == ("EFFECT_UNSUPPORTED",)
 
 

@@ -1,0 +1,124 @@
+"""The world of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cxi.sinks import disk
+from cxi.sinks.disk import DiskWorld, case_rule
+from cxi.values.base import EntryKind
+
+
+@pytest.fixture
+def world() -> DiskWorld:
+    return DiskWorld()
+
+
+def test_entries_are_seen_without_following(tmp_path, world):
+    (tmp_path / "f").write_bytes(b"abc")
+    (tmp_path / "f").chmod(0o640)
+    (tmp_path / "l").symlink_to("f")
+    os.mkfifo(tmp_path / "p")
+    file = world.entry(f"{tmp_path}/f")
+    assert (file.kind, file.mode, file.size, file.links) == (EntryKind.FILE, 0o640, 3, 1)
+    assert (world.entry(f"{tmp_path}/l").kind, world.entry(f"{tmp_path}/l").target) == (EntryKind.LINK, "f")
+    assert world.entry(f"{tmp_path}").kind is EntryKind.FOLDER
+    assert world.entry(f"{tmp_path}/p").kind is EntryKind.OTHER
+    assert world.entry(f"{tmp_path}/none").kind is EntryKind.ABSENT
+    assert world.entry(f"{tmp_path}/f/x").kind is EntryKind.NOT_A_FOLDER
+    assert world.entry(f"{tmp_path}/{'n' * 300}").kind is EntryKind.DENIED
+    assert world.entry("/a\0b").kind is EntryKind.DENIED
+
+
+def test_content_is_of_regular_files_only_and_bounded(tmp_path, world, monkeypatch):
+    (tmp_path / "f").write_bytes(b"abc")
+    (tmp_path / "l").symlink_to("f")
+    os.mkfifo(tmp_path / "p")
+    assert world.content(f"{tmp_path}/f") == b"abc"
+    assert [world.content(f"{tmp_path}/{name}") for name in ("l", "p", ".", "none", "\0")] == [None] * 5
+    monkeypatch.setattr(disk, "LIMIT", 2)
+    assert world.content(f"{tmp_path}/f") is None
+
+
+def test_names_are_sorted_and_not_through_a_link(tmp_path, world):
+    (tmp_path / "d").mkdir()
+    for name in ("b", "a", "é"):
+        (tmp_path / "d" / name).touch()
+    (tmp_path / "l").symlink_to("d")
+    assert world.names(f"{tmp_path}/d") == ("a", "b", "é")
+    assert world.names(f"{tmp_path}/l") is None
+    assert world.names(f"{tmp_path}/d/a") is None
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=tmp_path, check=True)
+    return tmp_path.resolve()
+
+
+def test_git_is_asked_named_questions_only(repo, world):
+    assert world.git(str(repo), "symbolic", ("HEAD",)) == b"refs/heads/main\n"
+    assert world.git(str(repo), "push", ()) is None
+    assert world.git(str(repo), "symbolic", ()) is None
+    assert world.git(str(repo), "symbolic", ("HEAD", "refs/heads/x")) is None
+    assert world.git("relative", "symbolic", ("HEAD",)) is None
+    assert world.git(str(repo / "none"), "symbolic", ("HEAD",)) is None
+
+
+def test_an_argument_is_never_an_option(repo, world):
+    assert world.git(str(repo), "symbolic", ("--delete",)) is None
+    assert world.git(str(repo), "tree", ("--help",)) is None
+    assert world.git(str(repo), "blob", ("--batch-all-objects",)) is None
+    assert world.git(str(repo), "resolve", ("a\0b",)) is None
+
+
+def test_the_environment_redirects_nothing(repo, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    subprocess.run(["git", "init", "-q", "-b", "elsewhere"], cwd=other, check=True)
+    redirected = {**os.environ, "GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other), "GIT_EXTERNAL_DIFF": "false"}
+    assert DiskWorld(redirected).git(str(repo), "symbolic", ("HEAD",)) == b"refs/heads/main\n"
+
+
+def test_a_parent_folders_repository_is_not_taken(repo, world):
+    (repo / "sub").mkdir()
+    assert world.git(str(repo / "sub"), "layout", ()) is None
+
+
+def test_settings_are_remembered_until_they_change(repo, world, monkeypatch):
+    monkeypatch.setattr(disk, "_SETTLED", 0)
+    calls = []
+    ask = DiskWorld._run
+
+    def counted(self: DiskWorld, *arguments: object) -> bytes | None:
+        calls.append(arguments[1])
+        return ask(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(DiskWorld, "_run", counted)
+    first = world.git(str(repo), "config", ())
+    assert world.git(str(repo), "config", ()) == first
+    assert calls == ["config"]
+    subprocess.run(["git", "config", "core.hooksPath", "h"], cwd=repo, check=True)
+    assert world.git(str(repo), "config", ()) != first
+    (repo / "more").write_text("[core]\n\tx = 1\n")
+    subprocess.run(["git", "config", "include.path", str(repo / "more")], cwd=repo, check=True)
+    before = world.git(str(repo), "config", ())
+    (repo / "more").write_text("[core]\n\tx = 2\n")
+    assert world.git(str(repo), "config", ()) != before
+
+
+def test_an_answer_that_is_too_large_is_none(repo, world, monkeypatch):
+    monkeypatch.setattr(disk, "LIMIT", 10)
+    assert world.git(str(repo), "config", ()) is None
+
+
+def test_the_case_rule_is_told_from_names_that_are_there(tmp_path):
+    (tmp_path / "Name").touch()
+    (tmp_path / "caf\u00e9").touch()
+    before = sorted(os.listdir(tmp_path))  # noqa: PTH208
+    folds = (tmp_path / "nAME").exists()
+    assert case_rule(str(tmp_path)) == (not folds, (tmp_path / "cafe\u0301").exists())
+    assert sorted(os.listdir(tmp_path)) == before  # noqa: PTH208
