@@ -51,10 +51,11 @@ PROMISES: Final = (
         "trust.no-task", "threat-model.md", "with no task open, request authority is empty and the refusal says how to open one"
     ),
     _waiting("trust.answers-are-w", "threat-model.md", "tool results, descriptions, prompts and resources of servers are W"),
-    _waiting(
+    Promise(
         "self.protected",
         "threat-model.md",
         "no admitted atom touches CXI's own files, through links too, and no policy lifts that",
+        ("tests/attacks/test_own_files.py",),
     ),
     _waiting("self.state-outside", "threat-model.md", "state lives outside the workspace, with mode 0700"),
     Promise(
@@ -77,10 +78,11 @@ PROMISES: Final = (
         "threat-model.md",
         "a call that maps to no open session may only list; sessions share nothing but registry, ledger and log",
     ),
-    _waiting(
+    Promise(
         "turn.origin-index",
         "declassifier.md",
         "what admitted, refused or unknown calls touched releases nothing until a person endorses it",
+        ("tests/attacks/test_own_records_as_sources.py",),
     ),
     # --- canonical form and values
     Promise(
@@ -144,28 +146,60 @@ PROMISES: Final = (
         ),
     ),
     # --- field authority
-    _waiting("field.no-authority", "concepts.md", "untrusted text gives a protected field no authority, unique or not"),
-    _waiting(
-        "field.clauses", "threat-model.md", "a negated, questioned, conditional, quoted, fenced or forwarded clause gives nothing"
+    Promise(
+        "field.no-authority",
+        "concepts.md",
+        "untrusted text gives a protected field no authority, unique or not",
+        (
+            "tests/attacks/test_flooded_or_truncated_candidates.py::test_text_that_is_unique_gives_no_authority_however_often_it_is_said",
+        ),
     ),
-    _waiting("field.tuples", "concepts.md", "fields that belong together come from one clause, one record or one approval"),
-    _waiting("field.ambiguity", "threat-model.md", "several candidates that W could reach are refused"),
+    Promise(
+        "field.clauses",
+        "threat-model.md",
+        "a negated, questioned, conditional, quoted, fenced or forwarded clause gives nothing",
+        ("tests/attacks/test_request_polarity_and_quotation.py",),
+    ),
+    Promise(
+        "field.tuples",
+        "concepts.md",
+        "fields that belong together come from one clause, one record or one approval",
+        ("tests/attacks/test_swapped_tuples.py",),
+    ),
+    Promise(
+        "field.ambiguity",
+        "threat-model.md",
+        "several candidates that W could reach are refused",
+        (
+            "tests/attacks/test_flooded_or_truncated_candidates.py::test_a_flooded_selection_of_one_is_ambiguous_at_the_gate",
+            "tests/attacks/test_flooded_or_truncated_candidates.py::test_voiding_one_of_two_candidates_makes_the_other_no_less_ambiguous",
+        ),
+    ),
     _waiting("field.choice", "first-contract.md", "untrusted text may steer inside a bounded choice, never outside"),
     _waiting(
         "field.frozen-selection",
         "concepts.md",
         "a trusted selection is computed before the task's first admitted sink call, and frozen",
     ),
-    _waiting(
-        "release.bound", "declassifier.md", "a release is void for another field, task, epoch or read set, and after its expiry"
+    Promise(
+        "release.bound",
+        "declassifier.md",
+        "a release is void for another field, task, epoch or read set, and after its expiry",
+        ("tests/attacks/test_flooded_or_truncated_candidates.py::test_a_release_binds_what_its_value_was_judged_by",),
     ),
-    _waiting("release.complete-read", "declassifier.md", "a truncated or filtered read releases nothing"),
+    Promise(
+        "release.complete-read",
+        "declassifier.md",
+        "a truncated or filtered read releases nothing",
+        ("tests/attacks/test_flooded_or_truncated_candidates.py",),
+    ),
     # --- effects
     Promise(
         "effect.complete",
         "effects.md",
         "an adapter states every atom that the real program applies, or refuses",
         (
+            "tests/attacks/test_git_hooks.py",
             "tests/property/test_git_effects.py",
             "tests/property/test_file_effects.py",
         ),
@@ -213,7 +247,10 @@ PROMISES: Final = (
         "policy.epoch",
         "concepts.md",
         "a new epoch ends every release, grant and commitment of the older, also from A to B and back",
-        ("tests/unit/ledger/test_sqlite_ledger.py::test_an_older_epoch_with_the_same_digest_is_refused",),
+        (
+            "tests/attacks/test_storage_failures.py::test_an_epoch_that_returns_is_a_new_one",
+            "tests/unit/ledger/test_sqlite_ledger.py::test_an_older_epoch_with_the_same_digest_is_refused",
+        ),
     ),
     # --- the event
     _waiting("event.grant-first", "concepts.md", "a capability is drawn only from a grant that existed before the proposal"),
@@ -222,6 +259,7 @@ PROMISES: Final = (
         "ledger-and-log.md",
         "a capability is consumed once, by one winner, before the sink runs",
         (
+            "tests/attacks/test_storage_failures.py::test_two_processes_that_contend_for_one_grant_get_one_lease",
             "tests/property/test_ledger_machine.py",
             "tests/unit/ledger/test_sqlite_ledger.py::test_threads_that_race_for_one_grant_get_one_lease",
         ),
@@ -245,7 +283,12 @@ PROMISES: Final = (
         ),
     ),
     _waiting("event.every-binding", "concepts.md", "an admissible action of which any one binding is changed is refused"),
-    _waiting("ledger.fails-closed", "ledger-and-log.md", "a ledger or log that cannot be written refuses, and says so"),
+    Promise(
+        "ledger.fails-closed",
+        "ledger-and-log.md",
+        "a ledger or log that cannot be written refuses, and says so",
+        ("tests/attacks/test_storage_failures.py",),
+    ),
     Promise(
         "ledger.one-sync",
         "ledger-and-log.md",
@@ -267,11 +310,17 @@ PROMISES: Final = (
         ("tests/e2e/test_gateway_relays_as_is.py",),
     ),
     _waiting("gateway.methods", "mcp-methods.md", "a method that has no row is refused"),
-    _waiting("gateway.names", "threat-model.md", "tool names are routed by a table; a collision is a start-up error"),
-    _waiting(
+    Promise(
+        "gateway.names",
+        "threat-model.md",
+        "tool names are routed by a table; a collision is a start-up error",
+        ("tests/attacks/test_name_collisions.py",),
+    ),
+    Promise(
         "gateway.upstreams",
         "threat-model.md",
         "an upstream that dies, hangs, floods or speaks nonsense hurts neither the others nor the gate",
+        ("tests/attacks/test_nonsense_upstreams.py",),
     ),
     _waiting("mode.enforce-only", "concepts.md", "a receipt of a mode that does not enforce never verifies as an admission"),
     _waiting("demo.exact", "index.md", "a worst-case agent behind the gate makes exactly the authorized changes"),
