@@ -62,6 +62,8 @@ def list_tools(id: Any, params: dict[str, Any]) -> None:
         answer(id, {"tools": [tool("t"), {**tool("t"), "description": "the other"}, tool("u")]})
     elif MODE == "long-name":
         answer(id, {"tools": [tool("t"), tool("n" * 80)]})
+    elif MODE == "read-and-write":
+        answer(id, {"tools": [tool("look"), tool("act")]})
     elif MODE == "same-names":
         answer(id, {"tools": [tool("a.b"), tool("a/b")]})
     else:

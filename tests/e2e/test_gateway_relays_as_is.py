@@ -68,9 +68,11 @@ class Seen:
 
 @contextlib.contextmanager
 def shown_on_failure(errors: IO[str]) -> Iterator[None]:
-    """What the program wrote to its standard error, where the test fails."""
+    """What the program wrote to its standard error, where the test fails; a gateway of ours writes no traceback."""
     try:
         yield
+        errors.seek(0)
+        assert "cxi/gateway/" not in errors.read()
     except BaseException:
         errors.seek(0)
         print(errors.read()[-4000:])
@@ -305,9 +307,8 @@ async def probe_all(command: list[str], prefix: str) -> dict[str, Any]:
         return {name: await probe(it) for name, probe in {probe: (name, probe) for name, probe in PROBES.items()}.values()}
 
 
-@pytest.mark.parametrize("page", [0, 2])
-def test_the_everything_server_looks_the_same_through_the_gateway(page: int) -> None:
-    server = [*EVERYTHING, "--page", str(page)]
+def test_the_everything_server_looks_the_same_through_the_gateway() -> None:
+    server = [*EVERYTHING, "--page", "3"]
     direct, relayed = asyncio.run(both(probe_all(server, ""), probe_all(through({"it": server}), "it__")))
     for name, seen in direct.items():
         assert relayed[name] == seen, name

@@ -123,7 +123,11 @@ def read_client(line: bytes, limit: int = MAX_MESSAGE) -> Request | Notice | Unr
 def guess_id(head: bytes) -> RequestId | None:
     """The id of a line that was too long to read, where its first members show it."""
     match = _HEAD.match(head)
-    return json.loads(match[1]) if match else None
+    try:
+        found = json.loads(match[1]) if match else None
+    except ValueError:  # no JSON text or number after all
+        return None
+    return found if isinstance(found, str | int) else None
 
 
 class Client:
@@ -154,9 +158,12 @@ class Client:
         """No more is written; what was, gets this many seconds to be read."""
         self.gone.set()
         self._writer.close()
-        with contextlib.suppress(OSError, TimeoutError):
+        try:
             await asyncio.wait_for(self._writer.wait_closed(), patience)
-        self._writer.transport.abort()
+        except TimeoutError:
+            self._writer.transport.abort()
+        except OSError:
+            pass  # it closed its end first
 
     async def _send(self, line: bytes) -> None:
         async with self._writing:
