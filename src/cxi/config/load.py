@@ -100,7 +100,8 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
     Args:
         path: The configuration file, `cxi.yaml`.
         environ: The environment: the search path of programs, and what `${VAR}` refers to; this process's where none is given.
-        pinned: Whether prose and code must be as `cxi.lock` pins them; only the making of a new lock reads without.
+        pinned: Whether everything must be as `cxi.lock` pins it; only the making of a new lock reads without, and then no code of
+            the operator's is loaded.
 
     Raises:
         ConfigError: with every problem.
@@ -124,8 +125,7 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
     root = _read_root(reader, record, folder)
     mode = _read_mode(reader, record)
     state = _read_state(reader, record, folder, root, file, environ)
-    user = (reader.name(record["user"], "`user`") or "") if "user" in record else _whoami()
-    meta_key = _read_meta_key(reader, record)
+    user, meta_key = _read_user(reader, record), _read_meta_key(reader, record)
     known = known_words()
     servers = read_servers(reader, record["servers"], Surroundings(folder, root, environ), known) if "servers" in record else {}
     parts = _Parts(
@@ -163,7 +163,6 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
     if lock is not None and pinned:
         declassifiers = tuple(code.load(reader, item, lock.code) for item in declassifiers)
         _refuse_unpinned(reader, lock, prose_files, code.pins)
-    if lock is not None:
         _refuse_lacking(reader, lock, parts)
     _refuse_wide_globs(reader, record, folder, root)
     reader.finish()
@@ -297,7 +296,9 @@ def _read_meta_key(reader: Reader, record: Mapping[str, Node]) -> str:
     return text
 
 
-def _whoami() -> str:
+def _read_user(reader: Reader, record: Mapping[str, Node]) -> str:
+    if "user" in record:
+        return reader.name(record["user"], "`user`") or ""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cxi.config.model import Configuration
 
 VERSION: Final = 1
-MEND: Final = "a person runs `cxi lock`"
+MEND: Final = "restore the file, or a person removes it and runs `cxi lock`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from cxi.config.lock import make_lock, write_lock
 
 
 def locked(place, tools_of, change=lambda listed: None):
-    config = place.load()
+    config = place.load(pinned=False)
     listed = {name: tools_of(config, name) for name in config.servers}
     change(listed)
     write_lock(config.lock_file, make_lock(config, listed))
@@ -126,3 +126,12 @@ def test_the_report_is_plain_lines_and_json(place):
     assert json.loads(json.dumps(report.to_json()))["counts"]["servers"] == 2
     assert all(line.isprintable() for line in report.lines())
     assert len(report.lines()) == 8 + len(report.findings)
+
+
+def test_a_payload_that_no_effect_reads_is_a_warning(place, tools_of):
+    before = details(lint(locked(place, tools_of)), Severity.WARNING)
+    fields = "{p: {role: protected, type: RepoPath, from: [request]}, text: {role: payload}}"
+    place.change("    tools:\n", f"    tools:\n      note: {{effect: [fs.write(p)], fields: {fields}}}\n")
+    found = details(lint(locked(place, tools_of)), Severity.WARNING)
+    assert len(found) == len(before) + 1
+    assert ("cxi.yaml", 11) in {(problem.file, problem.line) for problem in found}
