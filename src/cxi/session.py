@@ -3,7 +3,7 @@
 - A session is opened by the host on the request channel and bound to (tenant, user, agent, credential). Nothing is shared between
   two sessions but the registry, the ledger and the log.
 - With no task open the request authority is empty; a later user message is a new T segment.
-- `propose` is a turn up to the sink, `finish` what comes after it; in between the caller launches exactly the warrant it was given.
+- `propose` is a turn up to the sink, `finish` what comes after it; in between, the caller launches the warrant it was given.
 - Every answer that the agent sees comes back as a W segment; declassifiers run over it, and nothing else makes releases.
 
     prepared = session.propose("files.write_file", {"path": "src/tax.py", "content": "…"})
