@@ -252,12 +252,13 @@ class _Walk:
         """The name of something that exists as its folder spells it, or None where that is not one name."""
         if self.root.case_sensitive and not self.root.normalizes:
             return name
+        # The root's own path is spelled as on disk already; the folders above it need not be listed, nor be readable.
+        base, depth = _split(self.root.path), len(self.here)
+        if depth < len(base) and base[:depth] == tuple(self.here) and self._fold(base[depth]) == self._fold(name):
+            return base[depth]
         names = self.root.view.names(_join(self.here))
         if names is None:
-            # A folder above the root need not be readable; the root's own path is spelled as on disk already.
-            base = _split(self.root.path)
-            above = len(self.here) < len(base) and base[: len(self.here) + 1] == (*self.here, name)
-            return name if above else None
+            return None
         if name in names:
             return name
         alike = [known for known in names if self._fold(known) == self._fold(name)]
