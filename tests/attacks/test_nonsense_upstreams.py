@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from cxi.gateway.relay import Relay, Rules
+from cxi.gateway.door import Rules
+from cxi.gateway.relay import Relay
 from cxi.sinks import connection, mcp
 from cxi.sinks.mcp import Upstream
 
@@ -81,8 +82,6 @@ class Stage:
         self.door = open_gateway.OpenDoor(plan)
         rules = Rules(frozenset(names), frozenset(), "key", 1_000_000)
         self.relay = Relay(self.door, rules, self.client, list(self.upstreams.values()))
-        for upstream in self.upstreams.values():
-            upstream.attach(inward=self.relay.inward, listed=self.relay.listed, refusal=self.relay.refusal)
         self._next = 0
 
     async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:

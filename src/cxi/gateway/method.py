@@ -87,7 +87,9 @@ TABLE: Final[MappingProxyType[tuple[Sender, str], Row]] = MappingProxyType(
         (Sender.CLIENT, "resources/list"): Row(
             Passage.INWARD, "the resources of all servers, all pages in one; a URI that two servers list is left out"
         ),
-        (Sender.CLIENT, "resources/templates/list"): Row(Passage.INWARD, "the templates of all servers, all pages in one"),
+        (Sender.CLIENT, "resources/templates/list"): Row(
+            Passage.INWARD, "the templates of all servers, all pages in one; one that two servers list is left out"
+        ),
         (Sender.CLIENT, "resources/read"): Row(
             Passage.OUTWARD, "`uri` needs a contract; it goes to the one server that lists it, or whose template it fits"
         ),

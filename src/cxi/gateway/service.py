@@ -25,7 +25,8 @@ from typing import BinaryIO, Final
 from cxi.errors import ConfigError, CxiError, NotStarted, OutcomeUnknown, Problem, Refused
 from cxi.gateway.client import Client
 from cxi.gateway.control import ControlServer
-from cxi.gateway.relay import Relay, Rules
+from cxi.gateway.door import Rules
+from cxi.gateway.relay import Relay
 from cxi.guard import Guard
 from cxi.provenance import RequestChannel
 from cxi.session import Session
@@ -105,8 +106,6 @@ async def relay_stdio(guard: Guard, request: str | None, task: str | None, stdin
         client = Client(await _writer(stdout))
         upstreams = _upstreams(guard)
         relay = Relay(session, _rules(guard), client, upstreams)
-        for upstream in upstreams:
-            upstream.attach(inward=relay.inward, listed=relay.listed, refusal=relay.refusal)
         await _start(upstreams)
         if problems := relay.map_tools():
             raise ConfigError(*problems)

@@ -10,7 +10,7 @@ import pytest
 from mcp_types import methods
 
 from cxi.gateway.method import REVISIONS, TABLE, Passage, Sender, render_table
-from cxi.gateway.relay import HANDLERS
+from cxi.gateway.relay import HERE, OUTWARD
 
 SDK = {
     (Sender.CLIENT, True): methods.CLIENT_REQUESTS,
@@ -39,7 +39,8 @@ def test_every_method_of_the_schema_has_a_row() -> None:
 
 def test_what_is_on_is_handled_and_nothing_else() -> None:
     on = {name for (who, name), row in TABLE.items() if who is Sender.CLIENT and row.request and row.on}
-    assert set(HANDLERS) == on
+    assert set(HERE) | set(OUTWARD) == on
+    assert set(HERE) & set(OUTWARD) == set()
 
 
 def test_servers_ask_for_nothing_but_ping() -> None:
