@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
 
-from cxi.cli.open import find_config
+from cxi.cli.open import open_config
 from cxi.cli.output import Config, Json, give, say
-from cxi.config.check import lint
-from cxi.config.load import load
-from cxi.policy.schema import render
 
 
 def check(
@@ -20,7 +16,10 @@ def check(
     json: Json = False,
 ) -> None:
     """Lint the configuration, count its surface, and fail on anything unclassified."""
-    loaded = load(find_config(config), environ=os.environ)
+    from cxi.config.check import lint
+    from cxi.policy.schema import render
+
+    loaded = open_config(config)
     if schema:
         typer.echo(render(loaded.registry.schema, human=not json))
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,9 @@ from cxi.cli.log import COLORS, stories
 from cxi.cli.open import open_book
 from cxi.cli.output import DIM, Config, Json, fail, give, say
 from cxi.errors import CODES, Code
-from cxi.log.story import Story
+
+if TYPE_CHECKING:
+    from cxi.log.story import Story
 
 
 def explain(

@@ -16,6 +16,6 @@ def gateway(
     as_: Annotated[str, typer.Option("--as", help="the task of the configuration, with --request")] = "",
 ) -> None:
     """Serve MCP over standard input and output, with all configured servers behind the gate."""
-    from cxi.gateway import serve  # noqa: PLC0415  # asyncio and the relay load only where they are needed
+    from cxi.gateway import serve  # asyncio and the relay load only where they are needed
 
     raise typer.Exit(serve(find_config(config), request=request or None, task=as_ or None))

@@ -23,7 +23,7 @@ def cases(
     json: Json = False,
 ) -> None:
     """Real-world faults through the public API, each with its outcome and mapped reason; what is not built yet is `not_yet`."""
-    from cxi.lab.cases import run  # noqa: PLC0415  # experiments load only when they are called
+    from cxi.lab.cases import run  # experiments load only when they are called
 
     result = run(file)
     if json:

@@ -11,7 +11,6 @@ import typer
 from cxi.cli.log import stories
 from cxi.cli.open import open_book
 from cxi.cli.output import Config, Json, fail, give, say
-from cxi.ledger.base import State
 
 app = typer.Typer(help="unknown outcomes, revocations, endorsements", no_args_is_help=True)
 Reason = Annotated[str, typer.Option("--reason", help="why, for the log")]
@@ -20,6 +19,8 @@ Reason = Annotated[str, typer.Option("--reason", help="why, for the log")]
 @app.command("unknown")
 def unknown(config: Config = "", json: Json = False) -> None:
     """Calls whose outcome is not known; each blocks equal events."""
+    from cxi.ledger.base import State
+
     with open_book(config) as book:
         found = [story for story in stories(book) if story.state in (str(State.OUTCOME_UNKNOWN), str(State.LEASED))]
     if json:
@@ -38,6 +39,8 @@ def release(
     config: Config = "",
 ) -> None:
     """Say how an unknown outcome ended, so that its event is no longer blocked."""
+    from cxi.ledger.base import State
+
     if outcome not in ("done", "failed"):
         fail("--as takes `done` or `failed`")
         raise typer.Exit(2)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cxi.canonical import JsonValue
-from cxi.cli.open import find_config
-from cxi.cli.output import GREEN, RED, YELLOW, Config, Json, give, say
-from cxi.config.load import load
-from cxi.config.lock import PinStanding, compare, make_lock, write_lock
-from cxi.config.model import Configuration
-from cxi.guard import launch_of
-from cxi.sinks.mcp import BlockingUpstream
+from cxi.cli.open import open_config
+from cxi.cli.output import RED, YELLOW, Config, Json, give, say
 
-COLORS = {PinStanding.OK: GREEN, PinStanding.UNPINNED: YELLOW, PinStanding.CHANGED: RED, PinStanding.SERVER_CHANGED: RED}
+if TYPE_CHECKING:
+    from cxi.config.model import Configuration
 
 
 def lock(
@@ -28,7 +24,9 @@ def lock(
     json: Json = False,
 ) -> None:
     """Start every server once, and pin its program, arguments and tool definitions, the prose sources and declassifiers' code."""
-    loaded = load(find_config(config), environ=os.environ, pinned=False)
+    from cxi.config.lock import PinStanding, compare, make_lock, write_lock
+
+    loaded = open_config(config, pinned=False)
     listings = {name: listing(loaded, name) for name in loaded.servers}
     states = [
         state for name, tools in listings.items() for state in compare(loaded.lock, name, loaded.servers[name].identity, tools)
@@ -46,7 +44,7 @@ def lock(
         )
     else:
         for state in changed:
-            say(f" {state.state:<15} {state.server}.{state.tool}", COLORS.get(state.state, RED))
+            say(f" {state.state:<15} {state.server}.{state.tool}", YELLOW if state.state is PinStanding.UNPINNED else RED)
             if state.difference and state.state is not PinStanding.UNPINNED:
                 say(state.difference)
     if diff:
@@ -64,6 +62,9 @@ def listing(loaded: Configuration, name: str) -> Sequence[Mapping[str, JsonValue
     Raises:
         NotStarted: where it cannot be started, or does not answer in time.
     """
+    from cxi.guard import launch_of
+    from cxi.sinks.mcp import BlockingUpstream
+
     upstream = BlockingUpstream(launch_of(loaded.servers[name], os.environ), admit=lambda _server, _tools: {})
     try:
         return upstream.start()

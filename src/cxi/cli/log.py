@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxi.canonical import parse_json
-from cxi.cli.open import Book, open_book
+from cxi.cli.open import open_book
 from cxi.cli.output import DIM, GREEN, RED, YELLOW, Config, Json, fail, give, say
-from cxi.log.chain import verify
-from cxi.log.envelope import read_public
-from cxi.log.finding import Broken
-from cxi.log.receipt import verify_receipt
-from cxi.log.story import Story, tell
+
+if TYPE_CHECKING:
+    from cxi.cli.book import Book
+    from cxi.log.story import Story
 
 app = typer.Typer(help="what happened: show, verify, receipts", no_args_is_help=True)
 COLORS = {"admitted": GREEN, "refused": RED, "no-op": DIM, "recorded": DIM, "unknown": YELLOW}
@@ -44,12 +42,17 @@ def show(
 
 def stories(book: Book) -> tuple[Story, ...]:
     """The stories of all calls, with the openings that are still there."""
+    from cxi.log.story import tell
+
     return tell(book.entries(), book.opened)
 
 
 @app.command("verify")
 def check(config: Config = "", json: Json = False) -> None:
     """Recompute the chain and compare it with the signed checkpoints; names whatever was removed, moved, altered or cut off."""
+    from cxi.log.chain import verify
+    from cxi.log.finding import Broken
+
     began = time.perf_counter()
     with open_book(config) as book:
         checkpoints = book.checkpoints()
@@ -107,6 +110,11 @@ def check_receipt(
     json: Json = False,
 ) -> None:
     """Verify a receipt offline, with nothing but the public key."""
+    from cxi.canonical import parse_json
+    from cxi.log.envelope import read_public
+    from cxi.log.finding import Broken
+    from cxi.log.receipt import verify_receipt
+
     answer = verify_receipt(parse_json(file.read()), read_public(key.read()))
     if isinstance(answer, Broken):
         for finding in answer.findings:

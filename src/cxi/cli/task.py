@@ -6,10 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cxi.cli.open import find_config
+from cxi.cli.open import open_config
 from cxi.cli.output import Config, Json, fail, give, say
-from cxi.config.load import load
-from cxi.gateway.control import control
 
 app = typer.Typer(help="start, stop and list tasks", no_args_is_help=True)
 Session = Annotated[str, typer.Option("--session", help="which gateway's session, where several run")]
@@ -51,7 +49,9 @@ def list_(config: Config = "", json: Json = False) -> None:
 
 
 def _tell(config: str, message: dict[str, Any], *, json: bool) -> None:
-    answer = control(load(find_config(config)), message)
+    from cxi.gateway.control import control
+
+    answer = control(open_config(config), message)
     if json:
         give(answer)
     elif "error" in answer:
