@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+
 from authority_case import (
     EPOCH,
     MemoryWorld,
@@ -26,7 +27,6 @@ from authority_case import (
     types_of,
     value_of,
 )
-
 from cxi.authority.contract import Choice, FieldContract, Origin, ResultContract, ToolContract, Writer
 from cxi.authority.declassifier import MAX_RELEASES, Declassifier, declassify
 from cxi.authority.field import FieldContext
@@ -213,7 +213,9 @@ def test_the_most_exact_position_says_who_wrote() -> None:
     assert released(report(log="tests/a.py"), replace(FAILING, position="$.log"), contract=tied) == []
 
 
-@pytest.mark.parametrize("file", ["", "/etc/passwd", "../x", "no.py", "tests", 7, None, True, ["tests/a.py"], {"a": 1}, "a\u202e.py"])
+@pytest.mark.parametrize(
+    "file", ["", "/etc/passwd", "../x", "no.py", "tests", 7, None, True, ["tests/a.py"], {"a": 1}, "a\u202e.py"]
+)
 def test_a_value_that_its_type_or_a_validator_refuses_is_skipped_with_a_note(file: JsonValue) -> None:
     releases, notes = run(report({"file": file, "status": "failed"}, case("tests/a.py")))
     assert [release.value.canonical for release in releases] == ["tests/a.py"]

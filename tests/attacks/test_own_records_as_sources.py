@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from authority_case import EPOCH, MemoryWorld, called, contract_of, outsider, protected, snapshot_of, types_of
 
+from authority_case import EPOCH, MemoryWorld, called, contract_of, outsider, protected, snapshot_of, types_of
 from cxi.authority.contract import Origin, ResultContract, Writer
 from cxi.authority.declassifier import Declassifier, declassify
 from cxi.canonical import JsonValue

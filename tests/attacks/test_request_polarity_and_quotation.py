@@ -6,8 +6,8 @@ Every phrasing stands beside its sibling: the same words with the value asked fo
 from __future__ import annotations
 
 import pytest
-from authority_case import affirmed, codes_of, contract_of, decided, payload, protected, request_of, root_of
 
+from authority_case import affirmed, codes_of, contract_of, decided, payload, protected, request_of, root_of
 from cxi.authority.field import FieldContext
 from cxi.authority.request import clauses, named
 from cxi.values import value_type

@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
+
 from authority_case import (
     codes_of,
     contract_of,
@@ -21,7 +22,6 @@ from authority_case import (
     types_of,
     value_of,
 )
-
 from cxi.authority.approval import Approval
 from cxi.authority.contract import Choice, Origin, ToolContract, TypeRef
 from cxi.authority.field import FieldContext
@@ -164,7 +164,9 @@ def test_records_of_a_declassifier_that_selects_one_are_ambiguous() -> None:
 
 def test_equal_records_of_two_results_do_not_mix() -> None:
     first = releases(("A", 10, "$[0]"))
-    mixed = tuple(replace(release, segment="s-2") if release.destination == "bank.pay.to" else release for release in first.releases)
+    mixed = tuple(
+        replace(release, segment="s-2") if release.destination == "bank.pay.to" else release for release in first.releases
+    )
     assert released(replace(first, releases=mixed), "A", 10) == ("TUPLE_SPLIT",)
 
 

@@ -537,7 +537,9 @@ def _find(value: Value, segments: Sequence[Segment]) -> str:
     if not spellings:
         return ""
     # the shorter spelling of a path may stand inside the longer one, but not a number inside a number
-    pattern = re.compile("|".join(rf"(?<![\w.-]){re.escape(text)}(?![\w-])" for text in sorted(spellings, key=len, reverse=True)))
+    pattern = re.compile(
+        "|".join(rf"(?<![\w.-]){re.escape(text)}(?![\w-]|\.\w)" for text in sorted(spellings, key=len, reverse=True))
+    )
     for segment in segments:
         match = None if segment.trusted else pattern.search(segment.text)
         if match is not None:

@@ -83,8 +83,10 @@ def regions(text: str) -> tuple[Region, ...]:
         new = list(read(masked))
         found += new
         masked = mask(masked, new, "\n")
-    found += _inline(masked)
-    return tuple(sorted(found, key=lambda region: region.start))
+    inline = _inline(masked)
+    # a quotation that runs over blocks, because it never closes, holds them
+    found = [block for block in found if not any(span.start <= block.start and block.end <= span.end for span in inline)]
+    return tuple(sorted((*found, *inline), key=lambda region: region.start))
 
 
 def mask(text: str, found: list[Region] | tuple[Region, ...], filler: str) -> str:

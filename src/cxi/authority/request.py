@@ -173,7 +173,10 @@ def _whole_value(clause: Clause, types: Sequence[ValueType], root: Root) -> tupl
 
 
 def _words_before(text: str) -> tuple[str, ...]:
-    return tuple(word for token in _tokens(text[-200:])[-8:] if (word := token.word))[-4:]
+    """The last words, lowercase; a value is one too, so that nothing reaches over it. Marks alone are none."""
+    cut = text[-200:]
+    words = [token.word or cut[token.start : token.end].strip(_EDGE + "'’‘#").lower() for token in _tokens(cut)]
+    return tuple(word for word in words if word)[-4:]
 
 
 def _mark_joined(found: Sequence[Candidate], clauses: Sequence[Clause]) -> list[Candidate]:
@@ -184,7 +187,7 @@ def _mark_joined(found: Sequence[Candidate], clauses: Sequence[Clause]) -> list[
         if index and found[index - 1].clause == item.clause and found[index - 1].span[1] <= item.span[0]:
             clause = clauses[item.clause]
             start = clause.span[0]
-            between = clause.text[found[index - 1].span[1] - start : item.span[0] - start].strip(_MARKS + "\t\n")
+            between = clause.text[found[index - 1].span[1] - start : item.span[0] - start].strip(_MARKS + "#\t\n")
             words = between.replace(",", " ").replace("&", " ").split()
             joined = bool(between) and all(word.lower() in cue.COORDINATORS for word in words)
         marked.append(replace(item, joined=joined))
