@@ -296,13 +296,22 @@ def _read(call: CanonicalCall, inputs: Mapping[str, str], snapshot: Snapshot) ->
 
 
 def _read_below(call: CanonicalCall, inputs: Mapping[str, str], snapshot: Snapshot) -> tuple[Atom, ...] | Refused:
+    """A tree, or a search by name, shows the names in every folder at and below a path, and no file's content."""
     places = give_paths(call, inputs, ("path", "paths"), snapshot)
     if isinstance(places, Refused):
         return places
-    return tuple(
-        Atom("fs.read", "**" if place.target == "." else join(place.target, "**"), {}, pattern=True, field=place.field)
-        for place in places
-    )
+    atoms: list[Atom] = []
+    for place in places:
+        atoms.append(Atom("fs.read", place.target, {}, field=place.field))
+        if snapshot.entry(place.path).kind is not EntryKind.FOLDER:
+            continue
+        standing = below(snapshot, place.path, where=place.field)
+        if isinstance(standing, Refused):
+            return standing
+        atoms.extend(
+            Atom("fs.read", name(snapshot.root, found.path), {}) for found in standing if found.entry.kind is EntryKind.FOLDER
+        )
+    return tuple(atoms)
 
 
 # --- parts

@@ -233,13 +233,13 @@ def test_a_copy_reads_and_creates_but_not_with_links(root):
     assert codes(plan(root, "copy", source="src", destination="lib")) == ("EFFECT_UNSUPPORTED",)
 
 
-def test_reads_are_the_paths_and_trees_are_patterns(root):
+def test_reads_are_the_paths_and_a_tree_is_every_folder(root):
     assert atoms(plan(root, "read", paths=["src/app.py", "none"])) == [("fs.read", "src/app.py"), ("fs.read", "none")]
     tree, top = plan(root, "tree", path="src"), plan(root, "search", path=".", pattern="*.py")
-    assert atoms(tree) == [("fs.read", "src/**")]
-    assert atoms(top) == [("fs.read", "**")]
-    assert isinstance(tree, Effect)
-    assert tree.atoms[0].pattern
+    assert sorted(atoms(tree)) == [("fs.read", "src"), ("fs.read", "src/deep")]
+    assert {("fs.read", "."), ("fs.read", "src"), ("fs.read", "src/deep")} <= set(atoms(top))
+    assert all((root / target).is_dir() for _, target in atoms(top))
+    assert not any(atom.pattern for atom in top.atoms)
 
 
 def test_a_name_that_is_no_utf8_is_refused(root):
