@@ -62,7 +62,7 @@ def list_tools(id: Any, params: dict[str, Any]) -> None:
         answer(id, {"tools": [tool("t"), {**tool("t"), "description": "the other"}, tool("u")]})
     elif MODE == "long-name":
         answer(id, {"tools": [tool("t"), tool("n" * 80)]})
-    elif MODE == "read-and-write":
+    elif MODE in ("read-and-write", "act-hangs", "act-odd"):
         answer(id, {"tools": [tool("look"), tool("act")]})
     elif MODE == "same-names":
         answer(id, {"tools": [tool("a.b"), tool("a/b")]})
@@ -74,8 +74,11 @@ def call(id: Any, params: dict[str, Any]) -> None:
     say = str(params["arguments"].get("say", "done"))
     if MODE == "dies":
         os._exit(3)
-    elif MODE == "hangs":
+    elif MODE == "hangs" or (MODE == "act-hangs" and params["name"] == "act"):
         return
+    elif MODE == "act-odd":
+        block = b'{"type":"text","text":"x","n":123456789012345678901234567890},{"type":"other","f":1.5e300,"n":1e400}'
+        raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[%b],"structuredContent":{"n":18446744073709551616}}}\n' % (id, block))
     elif MODE == "wrong-ids":
         for wrong in (id + 1000, str(id), float(id), -1, None, True, [id]):
             send({"jsonrpc": "2.0", "id": wrong, "result": text("forged")})

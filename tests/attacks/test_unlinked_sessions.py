@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
 import socket
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,74 +17,11 @@ import pytest
 from cxi.config.load import load
 from cxi.gateway.control import control, live_gateways
 
-SERVER = Path(__file__).with_name("nonsense_server.py")
-CLI = [sys.executable, "-c", "from cxi.cli import main; main()"]
-
-CONFIG = """
-version: 1
-agent: maintainer
-root: ./root
-policies: [policy.cedar]
-servers:
-  it:
-    command: [{python}, -I, -S, {server}, read-and-write]
-    tools:
-      look:
-        effect: none
-        fields: {{say: {{role: payload, optional: true}}}}
-      act:
-        effect: call
-        fields: {{say: {{role: payload, optional: true}}}}
-tasks:
-  act-once:
-    grants: {{it.act: 1}}
-mode: enforce
-"""
-
-POLICY = """
-@id("calls") @issuer("org:test") @text("The maintainer calls the tools of the test server.")
-permit (principal == Agent::"maintainer", action in [Action::"tool:it.look", Action::"tool:it.act"], resource);
-"""
-
-
-class Gateway:
-    """The real gateway, spoken to by hand."""
-
-    def __init__(self, config: Path, environment: Mapping[str, str]) -> None:
-        self.config = config
-        self._next = 0
-        self.process = subprocess.Popen(
-            [*CLI, "gateway", "--config", str(config)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-        )
-        self.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})
-
-    def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self._next += 1
-        message = {"jsonrpc": "2.0", "id": self._next, "method": method, "params": params or {}}
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
-        while True:
-            answer = json.loads(self.process.stdout.readline())
-            if answer.get("id") == self._next:
-                return answer.get("result", answer.get("error"))
-
-    def call(self, tool: str) -> list[str]:
-        """The codes of the refusal; empty where it was done."""
-        result = self.ask("tools/call", {"name": f"it__{tool}", "arguments": {}})
-        return list(result["_meta"]["cxi.dev/refusal"]["codes"]) if result.get("isError") else []
-
-    def end(self, number: int | None = None) -> int:
-        if number is not None:
-            self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=20)
-        assert b"Traceback" not in errors
-        return self.process.returncode
+_spec = importlib.util.spec_from_file_location("real_gateway", Path(__file__).parent / "real_gateway.py")
+assert _spec is not None
+assert _spec.loader is not None
+real_gateway = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(real_gateway)
 
 
 @pytest.fixture
@@ -95,19 +31,13 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str,
 
 
 @pytest.fixture
-def config(tmp_path: Path, environment: Mapping[str, str]) -> Path:
-    folder = tmp_path / "work"
-    (folder / "root").mkdir(parents=True)
-    file = folder / "cxi.yaml"
-    file.write_text(CONFIG.format(python=sys.executable, server=SERVER))
-    (folder / "policy.cedar").write_text(POLICY)
-    subprocess.run([*CLI, "lock", "--config", str(file)], check=True, env=environment, capture_output=True)
-    return file
+def config(tmp_path: Path, environment: Mapping[str, str]) -> Any:
+    return real_gateway.configure(tmp_path / "work", "read-and-write", environment)
 
 
 @pytest.fixture
-def gateway(config: Path, environment: Mapping[str, str]) -> Iterator[Gateway]:
-    running = Gateway(config, environment)
+def gateway(config: Path, environment: Mapping[str, str]) -> Iterator[Any]:
+    running = real_gateway.Gateway(config, environment)
     try:
         yield running
     finally:
@@ -115,7 +45,7 @@ def gateway(config: Path, environment: Mapping[str, str]) -> Iterator[Gateway]:
             running.end(signal.SIGTERM)
 
 
-def test_with_no_task_an_agent_looks_and_lists_and_a_task_needs_the_credential(gateway: Gateway) -> None:
+def test_with_no_task_an_agent_looks_and_lists_and_a_task_needs_the_credential(gateway: Any) -> None:
     assert [tool["name"] for tool in gateway.ask("tools/list")["tools"]] == ["it__look", "it__act"]
     assert gateway.call("look") == []
     assert "TASK_NONE" in gateway.call("act") or "GRANT_MISSING" in gateway.call("act")
@@ -152,7 +82,7 @@ def test_with_no_task_an_agent_looks_and_lists_and_a_task_needs_the_credential(g
 
 
 def test_several_gateways_have_several_sessions_and_one_is_named(config: Path, environment: Mapping[str, str]) -> None:
-    first, second = Gateway(config, environment), Gateway(config, environment)
+    first, second = real_gateway.Gateway(config, environment), real_gateway.Gateway(config, environment)
     try:
         setting = load(config)
         one, two = live_gateways(setting)
@@ -173,7 +103,7 @@ def test_several_gateways_have_several_sessions_and_one_is_named(config: Path, e
     assert control(setting, {"op": "status"})["ok"] is False
 
 
-def test_the_card_of_a_gateway_that_was_killed_is_removed(gateway: Gateway) -> None:
+def test_the_card_of_a_gateway_that_was_killed_is_removed(gateway: Any) -> None:
     setting = load(gateway.config)
     gateway.process.kill()
     gateway.process.communicate()

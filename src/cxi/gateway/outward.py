@@ -18,7 +18,7 @@ from typing import Final
 
 from cxi.canonical import JsonValue
 from cxi.config.naming import route
-from cxi.errors import Code, CxiError, NotStarted, OutcomeUnknown, Problem, Reason, Refused
+from cxi.errors import Code, NotStarted, OutcomeUnknown, Problem, Reason, Refused
 from cxi.gateway.catalogue import Catalogue
 from cxi.gateway.client import RpcError
 from cxi.gateway.door import Door, Flight, Rules, only, read_meta, read_uri
@@ -210,11 +210,17 @@ class Outward:
             raise
         try:
             finished = self._door.finish(ready, answer)
-        except CxiError as error:
-            # It ran, and what became of it could not be written down.
-            refused = Refused.of(Code.LEDGER_UNAVAILABLE, f"the outcome could not be recorded: {error}", where=ready.id)
-            return Finished(ready.id, refusal_result("", refused, ready.id, changed=True), None, refused), None
+        except Exception as error:  # noqa: BLE001  # it ran: whatever went wrong in writing it down, its outcome is unknown
+            return self._finish_unwritten(ready, error), None
         return finished, answer if isinstance(answer, RelayedAnswer) else None
+
+    def _finish_unwritten(self, ready: Ready, error: Exception) -> Finished:
+        reason = Reason(Code.OUTCOME_UNKNOWN, f"its outcome could not be recorded ({type(error).__name__})", ready.id)
+        try:
+            return self._door.finish(ready, OutcomeUnknown(reason))
+        except Exception:  # noqa: BLE001  # the lease stays as it is, which blocks its event key
+            refused = Refused((reason,))
+            return Finished(ready.id, refusal_result("", refused, ready.id, changed=True), None, refused)
 
 
 def _refusal(name: str, reason: Reason) -> bytes:
