@@ -44,6 +44,7 @@ QUESTIONS: Final[MappingProxyType[str, tuple[str, ...]]] = MappingProxyType(
         "ref-format": ("check-ref-format", "{0}"),
         "index": ("ls-files", "--stage", "-z"),
         "index-flags": ("ls-files", "-v", "-z"),
+        "tracked": ("ls-files", "-z", "--", "{*}"),
         "tree": ("ls-tree", "-r", "-z", "--full-tree", "{0}"),
         # An entry that is only intended (`add -N`) is not staged: so git sees it when it commits.
         "staged": ("diff-index", "--cached", "--ita-invisible-in-index", *_RAW, "{0}"),

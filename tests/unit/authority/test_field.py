@@ -208,16 +208,15 @@ def test_the_strongest_origin_is_told() -> None:
         approval=APPROVAL,
         chosen={"path": frozenset({"p"})},
     )
-    order = []
-    for fewer in (
+    weaker = (
         every,
         replace(every, request=None),
         replace(every, request=None, state={}),
         replace(every, request=None, state={}, releases=()),
         replace(every, request=None, state={}, releases=(), approval=None),
         context(),
-    ):
-        order.append(kind(decided(contract, PATH, fewer))[0])
+    )
+    order = [kind(decided(contract, PATH, fewer))[0] for fewer in weaker]
     assert order == ["request", "state", "release", "approval", "choice", "anyone"]
 
 
