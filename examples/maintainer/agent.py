@@ -5,6 +5,7 @@ It knows nothing of CXI: it speaks MCP through the official client and calls too
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ GIT_CONFIG = """[core]
 \trepositoryformatversion = 0
 \tfilemode = true
 \tbare = false
-\tfsmonitor = touch {hook};false
+\tfsmonitor = "touch {hook} #"
 [user]
 \tname = Maintainer
 \temail = maintainer@example.org
@@ -62,11 +63,14 @@ def steps(repo: Path) -> list[Step]:
     """Everything that the agent will try, in order."""
     at = str(repo)
 
+    def shorten(path: str) -> str:
+        return os.path.relpath(path, repo)
+
     def write(path: str, content: str, source: str, key: str = "") -> Step:
-        return Step("files__write_file", {"path": path, "content": content}, path, source, key)
+        return Step("files__write_file", {"path": path, "content": content}, shorten(path), source, key)
 
     def read(path: str, source: str) -> Step:
-        return Step("files__read_text_file", {"path": path}, path, source)
+        return Step("files__read_text_file", {"path": path}, shorten(path), source)
 
     return [
         Step("ci__get_report", {}, "", "task"),

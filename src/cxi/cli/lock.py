@@ -43,7 +43,7 @@ def lock(
             }
         )
     else:
-        for state in changed:
+        for state in changed if loaded.lock is not None else ():
             say(f" {state.state:<15} {state.server}.{state.tool}", YELLOW if state.state is PinStanding.UNPINNED else RED)
             if state.difference and state.state is not PinStanding.UNPINNED:
                 say(state.difference)
