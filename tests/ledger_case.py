@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cxi.canonical import Digest, JsonValue, digest
+from cxi.errors import Refused
 from cxi.ledger.base import Draw, Lease, Outcome, Recorded, State
 from cxi.ledger.sqlite import SqliteLedger
 from cxi.log.entry import EntryType, LogEntry
@@ -26,7 +27,6 @@ from cxi.manifest import (
     Principal,
     Role,
 )
-from cxi.errors import Refused
 from cxi.values.base import Value
 
 TENANT, USER, AGENT, CREDENTIAL = "local", "ana", "maintainer", "request-channel"
@@ -82,7 +82,7 @@ class Case:
         hidden: dict[str, JsonValue] | None = None,
     ) -> tuple[Manifest, Draw, LogEntry]:
         self.count += 1
-        id = f"{self.prefix}-{self.count}"
+        name_of_call = f"{self.prefix}-{self.count}"
         asked = action(name, session=session, payload=payload)
         if agent != AGENT:
             asked = replace(asked, principal=replace(asked.principal, agent=agent))
@@ -92,14 +92,14 @@ class Case:
         )
         invocation = Invocation(
             grant,
-            capability or digest(["capability", id]),
+            capability or digest(["capability", name_of_call]),
             self.ledger.drawn(session, grant, 0.0) + 1 if sequence is None else sequence,
-            nonce or digest(["nonce", id])[7:39],
+            nonce or digest(["nonce", name_of_call])[7:39],
             asked.event_key(),
             digest(["key", key]) if key else "",
         )
         manifest = Manifest(asked, (), commitment, invocation)
-        draw = Draw(id, limit, window, repeat, asked.digest, deadline, approval, touches, influences)
+        draw = Draw(name_of_call, limit, window, repeat, asked.digest, deadline, approval, touches, influences)
         body: dict[str, JsonValue] = {
             "mode": mode,
             "tool": "files.write_file",
@@ -107,7 +107,7 @@ class Case:
             "carriage": "not claimed",
             "hidden": hidden or {},
         }
-        return manifest, draw, LogEntry(EntryType.ADMISSION, id, session, body)
+        return manifest, draw, LogEntry(EntryType.ADMISSION, name_of_call, session, body)
 
     def consume(self, name: str = "src/tax.py", *, now: float = 2.0, **more: object) -> Lease | Recorded | Refused:
         manifest, draw, entry = self.call(name, **more)  # type: ignore[arg-type]

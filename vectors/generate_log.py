@@ -2,8 +2,8 @@
 
     python vectors/generate_log.py > vectors/log.json
 
-Any implementation must compute the same hashes, accept the whole chain, and find the same (kind, seq) in each broken one. The key is a
-test key that everybody knows.
+Any implementation must compute the same hashes, accept the whole chain, and find the same (kind, seq) in each broken one.
+The key is a test key that everybody knows.
 """
 
 from __future__ import annotations
@@ -138,7 +138,13 @@ def build() -> Row:
         "entries": rows,
         "contents": [entry.content for entry in entries],
         "hashes": [entry.hash for entry in entries],
-        "checkpoint": {"envelope": checkpoint, "origin": ORIGIN, "size": 5, "head": entries[4].hash, "time_ms": 1_700_000_100_500},
+        "checkpoint": {
+            "envelope": checkpoint,
+            "origin": ORIGIN,
+            "size": 5,
+            "head": entries[4].hash,
+            "time_ms": 1_700_000_100_500,
+        },
         "broken": variants,
         "receipts": receipts,
     }

@@ -1,4 +1,4 @@
-"""Storage that fails, lies or loses: the ledger refuses, and there is never a lease that was not durable, nor two for one right."""
+"""Storage that fails, lies or loses: the ledger refuses; no lease that was not durable, and never two for one right."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import ledger_case
 import pytest
-from ledger_case import TENANT, Case, codes, open_ledger, start
 
+import ledger_case
 from cxi.canonical import digest
 from cxi.errors import LedgerError
 from cxi.ledger.base import Lease, State
@@ -25,6 +24,7 @@ from cxi.log.chain import Verified, verify
 from cxi.log.checkpoint import CheckpointFile, sign
 from cxi.log.entry import EntryType
 from cxi.log.key import load_key
+from ledger_case import TENANT, Case, codes, open_ledger, start
 
 ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -44,7 +44,7 @@ def child(code: str, *arguments: object, limit: int | None = None) -> subprocess
         capture_output=True,
         text=True,
         check=False,
-        preexec_fn=prepare,  # noqa: PLW1509
+        preexec_fn=prepare,
     )
 
 

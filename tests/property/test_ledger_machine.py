@@ -9,7 +9,6 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from ledger_case import AGENT, CREDENTIAL, TENANT, USER, Case, codes, open_ledger
 
 from cxi.canonical import digest
 from cxi.errors import AuthorityError
@@ -17,6 +16,7 @@ from cxi.ledger.base import Lease, Outcome, Recorded, State
 from cxi.ledger.sqlite import SqliteLedger
 from cxi.log.chain import Verified, verify
 from cxi.log.entry import EntryType, LogEntry
+from ledger_case import AGENT, CREDENTIAL, TENANT, USER, Case, codes, open_ledger
 
 SESSIONS = st.sampled_from(["s-1", "s-2"])
 GRANTS = st.sampled_from(["g-1", "g-2"])
@@ -62,7 +62,16 @@ class Reference:
         return [call for call in self.calls if (call.session, call.grant) == (session, grant)]
 
     def consume(
-        self, call: Call, epoch: object, sequence: int, tokens: set[str], limit: int, window: float, repeat: str, deadline: float, now: float
+        self,
+        call: Call,
+        epoch: object,
+        sequence: int,
+        tokens: set[str],
+        limit: int,
+        window: float,
+        repeat: str,
+        deadline: float,
+        now: float,
     ) -> tuple[str, ...]:
         if self.epoch != epoch:
             return ("EPOCH_CHANGED",)

@@ -39,8 +39,7 @@ _HELD: Final = (  # a leased call's tokens are in its row
     f" WHERE {IS_OPEN} AND (nonce = ?1 OR capability = ?2 OR approval = ?3) LIMIT 1"
 )
 _IN_WINDOW: Final = (
-    "SELECT count(*) FROM (SELECT 1 FROM call"
-    " WHERE session = ? AND grant_id = ? AND drawn_ms > ? AND state <> 'failed' LIMIT ?)"
+    "SELECT count(*) FROM (SELECT 1 FROM call WHERE session = ? AND grant_id = ? AND drawn_ms > ? AND state <> 'failed' LIMIT ?)"
 )
 _FAILED: Final = "SELECT count(*) FROM call WHERE session = ? AND grant_id = ? AND state = 'failed'"
 _HAPPENED: Final = "SELECT 1 FROM call WHERE session = ? AND event_key = ? AND state <> 'failed' LIMIT 1"

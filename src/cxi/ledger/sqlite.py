@@ -136,9 +136,14 @@ class SqliteLedger:
 
     def drawn(self, session: str, grant: str, since: Instant) -> int:
         """See `Ledger.drawn`."""
-        rows = self._store.rows(
-            "SELECT count(*) FROM call WHERE session = ? AND grant_id = ? AND drawn_ms > ?", (session, grant, milliseconds(since))
-        ) if since > 0 else self._store.rows(LAST_DRAW, (session, grant))
+        rows = (
+            self._store.rows(
+                "SELECT count(*) FROM call WHERE session = ? AND grant_id = ? AND drawn_ms > ?",
+                (session, grant, milliseconds(since)),
+            )
+            if since > 0
+            else self._store.rows(LAST_DRAW, (session, grant))
+        )
         return cast("int", rows[0][0]) if rows else 0
 
     def recorded(self, session: str, idempotency_key: Digest) -> tuple[Digest, State, Recorded] | None:
@@ -300,7 +305,12 @@ class SqliteLedger:
         return MappingProxyType({place: tuple(names) for place, names in found.items()})
 
     def touch(
-        self, tenant: str, touches: Iterable[tuple[str, str]], influences: tuple[str, ...], call: str, now: Instant  # noqa: ARG002
+        self,
+        tenant: str,
+        touches: Iterable[tuple[str, str]],
+        influences: tuple[str, ...],
+        call: str,
+        now: Instant,  # noqa: ARG002
     ) -> None:
         """See `Ledger.touch`. Rides on the next durable commit."""
         with self._store.riding() as database:

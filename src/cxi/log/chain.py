@@ -90,11 +90,9 @@ def _read(entries: Iterable[ChainedEntry]) -> _Reading:
     before = GENESIS
     for entry in entries:
         seq = entry.seq
-        try:
-            found = entry.hash
-        except MalformedError as error:
-            reading.findings.append(Finding(FindingKind.ALTERED, seq, f"entry {seq} holds what no log holds: {error.reason.detail}"))
-            found = ""
+        found = _hash(entry)
+        if not found:
+            reading.findings.append(Finding(FindingKind.ALTERED, seq, f"entry {seq} holds what no log holds"))
         if seq < 1:
             reading.findings.append(Finding(FindingKind.ALTERED, seq, f"an entry claims place {seq}"))
             continue
@@ -110,6 +108,14 @@ def _read(entries: Iterable[ChainedEntry]) -> _Reading:
         before = found
         reading.highest = max(reading.highest, seq)
     return reading
+
+
+def _hash(entry: ChainedEntry) -> Digest:
+    """The entry's hash, or empty where it holds what has no canonical form."""
+    try:
+        return entry.hash
+    except MalformedError:
+        return ""
 
 
 def _removed(reading: _Reading) -> Iterable[Finding]:
@@ -133,7 +139,8 @@ def _links(reading: _Reading, vouched: dict[int, Digest]) -> Iterable[Finding]:
             continue
         mended = reading.suspects.get(seq)
         following = reading.previous.get(seq + 1)
-        exact = mended is not None and replace(mended, previous=before).hash == following
+        right = _hash(replace(mended, previous=before)) if mended is not None else ""
+        exact = bool(right) and right in (following, vouched.get(seq))
         if seq == 1 or exact or vouched.get(seq - 1) == before:
             yield Finding(FindingKind.ALTERED, seq, f"entry {seq} does not name the hash of the entry before it")
         else:

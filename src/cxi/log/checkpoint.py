@@ -141,14 +141,14 @@ class CheckpointFile:
         """
         try:
             with self._path.open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - _TAIL))
-                lines = file.read().split(b"\n")[:-1]
+                end = _whole(file.fileno(), file.seek(0, os.SEEK_END))
+                start = _whole(file.fileno(), end - 1) if end else 0
+                line = os.pread(file.fileno(), end - start, start).rstrip(b"\n")
         except FileNotFoundError:
             return None
         except OSError as error:
             raise LedgerError(f"cannot read the checkpoint file `{self._path}`: {error.strerror}") from error
-        return self._parse(lines[-1], 0) if lines else None
+        return self._parse(line, 0) if line else None
 
     def _parse(self, line: bytes, number: int) -> Mapping[str, JsonValue]:
         try:
@@ -164,10 +164,14 @@ _TAIL: Final = 16 * 1024  # bytes; a line has under one thousand
 
 
 def _whole(fd: int, size: int) -> int:
-    """Where the last whole line ends."""
-    start = max(0, size - _TAIL)
-    tail = os.pread(fd, size - start, start)
-    return start + tail.rfind(b"\n") + 1
+    """Where the last whole line of the first `size` bytes ends."""
+    while size > 0:
+        start = max(0, size - _TAIL)
+        at = os.pread(fd, size - start, start).rfind(b"\n")
+        if at >= 0:
+            return start + at + 1
+        size = start
+    return 0
 
 
 def _sync_folder(folder: Path) -> None:

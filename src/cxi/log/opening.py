@@ -55,8 +55,8 @@ class OpeningStore:
         """Keep openings. Not synced by itself."""
         time = milliseconds(now)
         rows = [
-            (opening.commitment, session, time, opening.salt, canonicalize(opening.value, floats=True).decode()) for opening in
-            openings
+            (opening.commitment, session, time, opening.salt, canonicalize(opening.value, floats=True).decode())
+            for opening in openings
         ]
         if not rows:
             return

@@ -11,16 +11,16 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import ledger_case
 import pytest
-from ledger_case import TENANT, Case, codes, open_ledger, start
 
+import ledger_case
 from cxi.canonical import digest
 from cxi.errors import AuthorityError, LedgerError
 from cxi.ledger.base import Lease, Outcome, Receipt, Recorded, State
 from cxi.ledger.sqlite import SqliteLedger
 from cxi.log.chain import Verified, verify
 from cxi.log.entry import EntryType, LogEntry
+from ledger_case import TENANT, Case, codes, open_ledger, start
 
 SUPPORT = Path(ledger_case.__file__)
 
@@ -551,9 +551,20 @@ def test_consume_syncs_exactly_once_and_a_settlement_never(tmp_path: Path) -> No
     if strace is None:
         pytest.skip("strace is not installed: the number of syncs was not counted")
     out = tmp_path / "trace"
-    command = [strace, "-f", "-y", "-o", str(out), "-e", "trace=fsync,fdatasync,sync_file_range,msync,pwrite64,stat,newfstatat,statx"]
+    command = [
+        strace,
+        "-f",
+        "-y",
+        "-o",
+        str(out),
+        "-e",
+        "trace=fsync,fdatasync,sync_file_range,msync,pwrite64,stat,newfstatat,statx",
+    ]
     done = subprocess.run(
-        [*command, sys.executable, "-c", TRACED, str(SUPPORT), str(tmp_path / "state")], capture_output=True, text=True, check=False
+        [*command, sys.executable, "-c", TRACED, str(SUPPORT), str(tmp_path / "state")],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode and "ptrace" in done.stderr.lower():
         pytest.skip("strace may not trace here: the number of syncs was not counted")
@@ -564,7 +575,9 @@ def test_consume_syncs_exactly_once_and_a_settlement_never(tmp_path: Path) -> No
             phase = line.partition("/nonexistent/")[2].partition('"')[0]
             if phase != "settled":
                 syncs[phase].append(0)
-        elif phase in ("consume", "sink") and any(f" {name}(" in line for name in ("fsync", "fdatasync", "msync", "sync_file_range")):
+        elif phase in ("consume", "sink") and any(
+            f" {name}(" in line for name in ("fsync", "fdatasync", "msync", "sync_file_range")
+        ):
             assert "ledger.sqlite-wal" in line
             syncs[phase][-1] += 1
         elif phase == "sink" and "pwrite64(" in line and "ledger.sqlite-wal" in line:
