@@ -43,7 +43,7 @@ _FILE_ENDINGS: Final = (
     "tar tcl tex tf "
     "tfvars tgz tif tiff toml ts tsv tsx ttf txt vb vbs vim vue war wasm wav webm webp whl woff woff2 xhtml xls xlsx xml xsd "
     "xsl xslt xz "
-    "yaml yml zig zip zsh zst csproj gitignore example sample template tmpl service"
+    "yaml yml zig zip zsh zst csproj gitignore sample template tmpl service"
 )
 _ENDINGS: Final = frozenset(_FILE_ENDINGS.split())
 _DOTTED: Final = (

@@ -29,6 +29,8 @@ _LEADING: Final = frozenset("([{<>\"'`“”‘’«»„「¿¡—–…|")
 _TRAILING: Final = frozenset(".,;:!?…\"'`“”‘’«»」—–|")
 _BRACKETS: Final = MappingProxyType({")": "(", "]": "[", "}": "{", ">": "<"})
 _POSSESSIVE: Final = ("'s", "’s")
+_CLOSERS: Final = MappingProxyType({opener: closer for closer, opener in _BRACKETS.items()})
+_EDGE: Final = _LEADING | _TRAILING | frozenset(_BRACKETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +148,11 @@ def _plain(text: str, start: int, end: int) -> Iterator[Word]:
 def _strip(text: str, start: int, end: int) -> Iterator[Word]:
     if start >= end:
         return
+    if text[start] not in _EDGE and text[end - 1] not in _EDGE and not text.endswith(_POSSESSIVE, start, end):  # most words
+        yield Word(start, end, text[start:end])
+        return
     # A bracket is the sentence's own only where its partner is not inside the word: `app/(group)/page.tsx` keeps both.
     balance = {closer: text.count(opener, start, end) - text.count(closer, start, end) for closer, opener in _BRACKETS.items()}
-    openers = {opener: closer for closer, opener in _BRACKETS.items()}
     while start < end:
         first, last = text[start], text[end - 1]
         if first == last == "*" and end - start > 2:
@@ -156,11 +160,11 @@ def _strip(text: str, start: int, end: int) -> Iterator[Word]:
             start, end = start + 1, end - 1
         elif text.endswith(_POSSESSIVE, start, end) and end - start > 2:
             end -= 2
-        elif first in openers:
+        elif first in _CLOSERS:
             # `(a)`: both go; `(a`: the opener goes; `(a)/b`: it is the word's own
-            if balance[openers[first]] == 0 and last != openers[first] and last not in _TRAILING:
+            if balance[_CLOSERS[first]] == 0 and last != _CLOSERS[first] and last not in _TRAILING:
                 break
-            balance[openers[first]] -= 1
+            balance[_CLOSERS[first]] -= 1
             start += 1
         elif last in _BRACKETS:
             if balance[last] >= 0:
