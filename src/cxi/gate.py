@@ -18,7 +18,7 @@ commitment; a `Lease` only if the event had it too, bound to the manifest that n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
@@ -356,7 +356,7 @@ class Gate:
                 action=action.digest,
                 deadline=capability.expires,
                 approval=admissible.approval,
-                touches=touched_by(action, admissible.effect),
+                touches=touched_by((*action.call.fields, *action.derived), admissible.effect),
                 influences=tuple(influences),
             )
             answer = self.ledger.consume(manifest, draw, describe(manifest, admissible), now)
@@ -366,6 +366,18 @@ class Gate:
         if refused is None:
             raise AssertionError("unreachable: at least one draw was tried")
         return refused
+
+    def reach(self, proposal: Proposal, snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
+        """What a sink's call, refused or not, would have touched, for the origin index; empty where it cannot be read."""
+        contract = self.contracts.get(proposal.tool)
+        if contract is None or not contract.sink:
+            return ()
+        call = read_call(contract, proposal.arguments, snapshot.root, constants=self.constants)
+        if isinstance(call, Refused):
+            return ()
+        effect = self._plan(contract, call, snapshot)
+        planned = effect if isinstance(effect, Effect) else _UNREAD
+        return touched_by((*call.fields, *planned.derived), planned)
 
     def _plan(self, contract: ToolContract, call: CanonicalCall, snapshot: Snapshot) -> Effect | Refused:
         match contract.effect:
@@ -487,10 +499,10 @@ class Gate:
 _UNREAD: Final = Effect("unread/1", (), Assurance.DECLARED)
 
 
-def touched_by(action: Action, effect: Effect) -> tuple[tuple[str, str], ...]:
+def touched_by(leaves: Iterable[FieldValue], effect: Effect) -> tuple[tuple[str, str], ...]:
     """The records and paths that a call touches, for the origin index: (type, canonical) of each protected value and atom."""
     found: dict[tuple[str, str], None] = {}
-    for leaf in (*action.call.fields, *action.derived):
+    for leaf in leaves:
         if leaf.role is Role.PROTECTED and leaf.value.canonical is not None:
             found[leaf.value.type, str(leaf.value.canonical)] = None
     for atom in effect.atoms:

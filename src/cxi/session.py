@@ -274,9 +274,13 @@ class Session:
         key = digest({"idempotency_key": idempotency_key}) if idempotency_key else ""
         prior = wiring.ledger.recorded(self.id, key) if key else None
         snapshot = RecordingSnapshot(wiring.world, wiring.root, wiring.case_sensitive, wiring.normalizes)
-        decision = wiring.gate.decide(Proposal(call, tool, arguments, key, prior), standing, snapshot, now)
+        proposal = Proposal(call, tool, arguments, key, prior)
+        decision = wiring.gate.decide(proposal, standing, snapshot, now)
         match decision:
             case Refused():
+                touches = wiring.gate.reach(proposal, snapshot)
+                if touches:
+                    wiring.ledger.touch(standing.principal.tenant, touches, self._influences(), call, now)
                 return self._refuse(call, tool, decision)
             case NoOp():
                 self._log(EntryType.NO_OP, call, {"tool": tool}, _values(decision.action))
@@ -303,7 +307,9 @@ class Session:
                 del self._read_keys[next(iter(self._read_keys))]
         if used == decision.action.digest:
             return None
-        return Refused.of(Code.KEY_REUSE_CONFLICT, f"the idempotency key was used for another action (call `{first}`)", where="key")
+        return Refused.of(
+            Code.KEY_REUSE_CONFLICT, f"the idempotency key was used for another action (call `{first}`)", where="key"
+        )
 
     def _admit(self, admissible: Admissible) -> Prepared:
         wiring, call, tool = self._wiring, admissible.proposal.call, admissible.proposal.tool
@@ -375,7 +381,7 @@ class Session:
         receipt = self._settle(lease, decision, outcome)
         if outcome.state is not State.FAILED:
             with self._lock:
-                self._own.update(touched_by(decision.action, decision.effect))
+                self._own.update(touched_by((*decision.action.call.fields, *decision.action.derived), decision.effect))
         if isinstance(answer, Answer):
             self._receive_result(decision.contract, decision.action.call, prepared.id, answer)
             if outcome.state is State.DONE and not answer.failed:
