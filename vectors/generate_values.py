@@ -1,17 +1,19 @@
 """Which exact answers must every implementation give for canonical bytes, paths, hosts and URLs?
 
 - The cases are written here; the answers are what this package gives, and `tests/conformance` holds them to it byte for byte.
-- Deterministic: run it again and nothing changes. `python vectors/generate_values.py` writes the files beside it.
+- Deterministic: run it again and nothing changes. `python vectors/generate_values.py` writes the files beside it, and their
+  SHA-256 digests (`values.json`) to its standard output.
 - A refusal is written as its code; details and advice are not part of a vector.
 - Text that UTF-8 cannot hold (a lone surrogate) is written in JSON's own escapes, so every file is ASCII.
 
-    $ python vectors/generate_values.py
+    $ python vectors/generate_values.py > vectors/values.json
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,32 +78,49 @@ TREE: Final = {
 }
 
 PATHS: Final = (
-    "src/tax.py", "./src//./tax.py", "src/../src/tax.py", "/repo/src/tax.py", "//repo/src/tax.py", "../repo/src/tax.py", ".", "./", "/repo", "src/..",
-    "src/", "src/new.py", "new/deep/file.py", "new/", "~/x", "a\\b", "...", "inside", "folder/tax.py", "folder/..", "folder/", "inside/", "out",
-    "out/passwd", "out/new", "out/..", "absolute", "back/tax.py", "dangling", "dangling/", "dangling/x", "far", "loop", "loop/x", "shut", "shut/x", "pipe",
-    "pipe/x", "..", "../repository/secret", "/repository", "/etc/passwd", "/", "missing/..", "missing/../src/tax.py", "src/tax.py/", "src/tax.py/..",
-    "src/tax.py/x", "/proc/self/cwd", "/proc", "", "a\0b", "x" * 255, "x" * 256, "a/" * 2048, "src/tax\u200b.py", "src/\u202eyp.xat", "a\nb", "a\ud800",
+    "src/tax.py", "./src//./tax.py", "src/../src/tax.py", "/repo/src/tax.py", "//repo/src/tax.py", "../repo/src/tax.py", ".",
+    "./", "/repo", "src/..",
+    "src/", "src/new.py", "new/deep/file.py", "new/", "~/x", "a\\b", "...", "inside", "folder/tax.py", "folder/..", "folder/",
+    "inside/", "out",
+    "out/passwd", "out/new", "out/..", "absolute", "back/tax.py", "dangling", "dangling/", "dangling/x", "far", "loop",
+    "loop/x", "shut", "shut/x", "pipe",
+    "pipe/x", "..", "../repository/secret", "/repository", "/etc/passwd", "/", "missing/..", "missing/../src/tax.py",
+    "src/tax.py/", "src/tax.py/..",
+    "src/tax.py/x", "/proc/self/cwd", "/proc", "", "a\0b", "x" * 255, "x" * 256, "a/" * 2048, "src/tax\u200b.py",
+    "src/\u202eyp.xat", "a\nb", "a\ud800",
     "\u00e9", "e\u0301",
 )  # fmt: skip
 
 HOSTS: Final = (
-    "example.com", "EXAMPLE.com.", "example.com..", "", ".", "a..b", "-a.com", "a-.com", "a b.com", "a_b.com", "r3---sn.example.com", "localhost",
-    "b\u00fccher.example", "XN--BCHER-KVA.example", "fa\u00df.de", "xn--fa-hia.de", "xn--a", "\u2603.net", "\u4f8b\u3048\u3002\u30c6\u30b9\u30c8",
-    "\uff45xample\uff0ecom", "exam\u00adple.com", "exam\u200bple.com", "ex%61mple.com", "example.com:80", "user@example.com", "127.0.0.1", "127.1",
-    "2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "\uff11\uff12\uff17.0.0.1", "127.0.0.1.", "256.0.0.1", "1.2.3.4.5", "08.0.0.1",
-    "0x", "4294967296", "foo.0x4", "::1", "[::1]", "0:0:0:0:0:0:0:1", "2001:DB8:0:0:1:0:0:1", "2001:db8::192.0.2.33", "fe80::1%eth0",
+    "example.com", "EXAMPLE.com.", "example.com..", "", ".", "a..b", "-a.com", "a-.com", "a b.com", "a_b.com",
+    "r3---sn.example.com", "localhost",
+    "b\u00fccher.example", "XN--BCHER-KVA.example", "fa\u00df.de", "xn--fa-hia.de", "xn--a", "\u2603.net",
+    "\u4f8b\u3048\u3002\u30c6\u30b9\u30c8",
+    "\uff45xample\uff0ecom", "exam\u00adple.com", "exam\u200bple.com", "ex%61mple.com", "example.com:80", "user@example.com",
+    "127.0.0.1", "127.1",
+    "2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "\uff11\uff12\uff17.0.0.1", "127.0.0.1.", "256.0.0.1",
+    "1.2.3.4.5", "08.0.0.1",
+    "0x", "4294967296", "foo.0x4", "::1", "[::1]", "0:0:0:0:0:0:0:1", "2001:DB8:0:0:1:0:0:1", "2001:db8::192.0.2.33",
+    "fe80::1%eth0",
     "::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "[::1", "a" * 64 + ".com",
 )  # fmt: skip
 
 URLS: Final = (
-    "http://example.com", "HTTP://EXAMPLE.COM:80/", "https://example.com:443/a", "http://example.com:443/a", "http://example.com:/a", "http://example.com./a",
-    "http://example.com?x=1", "http://example.com#f", "http://example.com/a/./b/../c", "http://example.com/../../a", "http://example.com/a//../b",
+    "http://example.com", "HTTP://EXAMPLE.COM:80/", "https://example.com:443/a", "http://example.com:443/a",
+    "http://example.com:/a", "http://example.com./a",
+    "http://example.com?x=1", "http://example.com#f", "http://example.com/a/./b/../c", "http://example.com/../../a",
+    "http://example.com/a//../b",
     "http://example.com/%2e%2E/a", "http://example.com/%7euser/%41", "http://example.com/a%2fb", "http://example.com/%252e",
-    "http://example.com/\u00e9?q=\u00fc", "http://0x7f.1/", "http://[0:0::1]:8080/", "http://b\u00fccher.example/", "http://user@example.com/",
-    "http://good.com\\@evil.com/", "http:\\\\example.com/", "http:/example.com", "http:///example.com", "http://", "//example.com/", "example.com",
-    "http://example.com:0/", "http://example.com:65536/", "http://example.com:80:80/", "http://[::1/", "http://[fe80::1%25eth0]/", "http://ex%61mple.com/",
-    "http://example.com/%", "http://example.com/%zz", "http://example.com/a b", "http://example.com/a\\b", "http://example.com/a|b", "http://example.com/?a[]=1",
-    "http://example.com/?q='", "http://example.com/?", "http://example.com/#", "ftp://example.com/", "javascript://example.com/", "file:///etc/passwd",
+    "http://example.com/\u00e9?q=\u00fc", "http://0x7f.1/", "http://[0:0::1]:8080/", "http://b\u00fccher.example/",
+    "http://user@example.com/",
+    "http://good.com\\@evil.com/", "http:\\\\example.com/", "http:/example.com", "http:///example.com", "http://",
+    "//example.com/", "example.com",
+    "http://example.com:0/", "http://example.com:65536/", "http://example.com:80:80/", "http://[::1/",
+    "http://[fe80::1%25eth0]/", "http://ex%61mple.com/",
+    "http://example.com/%", "http://example.com/%zz", "http://example.com/a b", "http://example.com/a\\b",
+    "http://example.com/a|b", "http://example.com/?a[]=1",
+    "http://example.com/?q='", "http://example.com/?", "http://example.com/#", "ftp://example.com/",
+    "javascript://example.com/", "file:///etc/passwd",
     "http://exam\tple.com/", "http://example.com/\n", "http://example.com/\u202e",
 )  # fmt: skip
 
@@ -167,10 +186,17 @@ def build() -> dict[str, str]:
     return {name: json.dumps(content, indent=1) + "\n" for name, content in files.items()}
 
 
+def index(files: Mapping[str, str]) -> str:
+    """The text of `values.json`: the SHA-256 of each file."""
+    return json.dumps({name: hashlib.sha256(text.encode("ascii")).hexdigest() for name, text in files.items()}, indent=1) + "\n"
+
+
 def main() -> None:
-    """Write the files beside this one."""
-    for name, text in build().items():
+    """Write the files beside this one, and their digests to standard output."""
+    files = build()
+    for name, text in files.items():
         (HERE / name).write_text(text, encoding="ascii")
+    sys.stdout.write(index(files))
 
 
 if __name__ == "__main__":

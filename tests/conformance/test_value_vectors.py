@@ -27,8 +27,10 @@ def test_generating_again_gives_the_same_bytes(name: str) -> None:
     assert SCRIPT["build"]()[name] == (VECTORS / name).read_text(encoding="ascii")
 
 
-def test_every_file_is_generated() -> None:
-    assert tuple(SCRIPT["build"]()) == FILES
+def test_every_file_is_generated_and_listed_by_its_digest() -> None:
+    files = SCRIPT["build"]()
+    assert tuple(files) == FILES
+    assert SCRIPT["index"](files) == (VECTORS / "values.json").read_text(encoding="ascii")
 
 
 @pytest.mark.parametrize("case", load("canonical.json"), ids=lambda case: case["name"])

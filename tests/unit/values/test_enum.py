@@ -70,7 +70,8 @@ def test_folded_members_are_found_where_they_stand() -> None:
 
 @pytest.mark.parametrize(
     "parameters",
-    [{}, {"values": []}, {"values": "open"}, {"values": [1.5]}, {"values": [["a"]]}, {"values": ["a", "a"]}, {"values": ["a"], "fold": "yes"},
+    [{}, {"values": []}, {"values": "open"}, {"values": [1.5]}, {"values": [["a"]]}, {"values": ["a", "a"]},
+     {"values": ["a"], "fold": "yes"},
      {"values": ["a", "A"], "fold": True}, {"values": [2**60]}, {"values": ["\ud800"]}, {"values": ["a"], "default": "a"}],
 )  # fmt: skip
 def test_parameters_are_read_strictly(parameters: dict[str, object]) -> None:

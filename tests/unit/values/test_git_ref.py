@@ -66,8 +66,10 @@ def test_a_revision_is_one_in_its_kind_only(raw: str) -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    ["", "-x", "--upload-pack=x", "a@{1}", "@{-1}", "HEAD@{yesterday}", "main@{u}", ":/fix", "v1^{/fix}", "a b", "a..b..c", "..", "a:", ":a", "a:/b",
-     "a//b", "/a", "a/", ".a", "a/.b", "a.lock", "a.lock/b", "a.", "a?", "a*", "a[b", "a\\b", "^-x", "a..-b", "a~x", "a^{x}", "x" * 1025, 7, None, True],
+    ["", "-x", "--upload-pack=x", "a@{1}", "@{-1}", "HEAD@{yesterday}", "main@{u}", ":/fix", "v1^{/fix}", "a b", "a..b..c",
+     "..", "a:", ":a", "a:/b",
+     "a//b", "/a", "a/", ".a", "a/.b", "a.lock", "a.lock/b", "a.", "a?", "a*", "a[b", "a\\b", "^-x", "a..-b", "a~x", "a^{x}",
+     "x" * 1025, 7, None, True],
 )  # fmt: skip
 def test_what_is_no_ref_is_refused_in_both_kinds(raw: object) -> None:
     assert canonical(raw) == "FIELD_TYPE"
