@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
@@ -242,6 +243,13 @@ def _constant(text: str) -> NoReturn:
     raise MalformedError(Reason(Code.NUMBER_NOT_EXACT, f"`{text}` is no JSON number"))
 
 
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise MalformedError(Reason(Code.NUMBER_NOT_EXACT, f"`{text[:40]}` is beyond any double"))
+    return value
+
+
 def _thaw(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
@@ -250,4 +258,4 @@ def _thaw(value: object) -> object:
     raise TypeError(type(value).__name__)
 
 
-_STRICT: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+_STRICT: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_float)

@@ -44,6 +44,7 @@ def test_a_result_is_kept_as_the_bytes_that_came(value: object, id: int) -> None
         (b'[{"x":{"a":1,"a":1}}]', "DUPLICATE_KEY"),
         (b"NaN", "NUMBER_NOT_EXACT"),
         (b"[-Infinity]", "NUMBER_NOT_EXACT"),
+        (b'{"n":-1e400}', "NUMBER_NOT_EXACT"),
         (b'"\\ud800"', "NON_CANONICAL_TEXT"),
         (b"\xff", "MALFORMED_JSON"),
         (b"", "MALFORMED_JSON"),
