@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NoReturn, TypeAlias
 
 import orjson
@@ -47,12 +47,12 @@ def canonicalize(value: JsonValue, *, floats: bool = False) -> bytes:
         MalformedError: for a float where none is allowed, NaN, an integer beyond 2^53, a lone surrogate, a key that is no string,
             nesting beyond 128, or anything that is not JSON.
     """
-    plain, fast = _plain(value, floats, 0)
+    plain, fast = (value, True) if _is_exact(value) else _plain(value, floats, 0)
     if fast:
         try:
             return orjson.dumps(plain, option=_OPTIONS)
         except (orjson.JSONEncodeError, RecursionError):
-            pass  # the writer below says what is wrong, and where
+            plain, _ = _plain(value, floats, 0)  # the writer below says what is wrong, and where
     out: list[str] = []
     _write(plain, out, "$")
     return _encode("".join(out))
@@ -136,6 +136,37 @@ def _constant(text: str) -> NoReturn:
 _DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_pairs, parse_int=_integer, parse_float=_float, parse_constant=_constant, strict=True
 )
+
+
+_SCALARS: Final = frozenset({str, int, bool, type(None)})
+
+
+def _is_exact(value: JsonValue) -> bool:
+    """Whether sorted orjson is RFC 8785 for a value just as it stands, which is so for nearly all that is hashed here.
+
+    That is: exact dicts and lists of text, integers, booleans and None, with ASCII keys, and too few containers to be nested
+    beyond the limit. What is not is looked at again, more slowly; orjson itself refuses great integers and lone surrogates.
+    """
+    if type(value) in _SCALARS:
+        return True
+    pending: list[JsonValue] = [value]
+    for item in pending:  # grows on the way
+        inner: Iterable[JsonValue]
+        if type(item) is dict:
+            for key in item:
+                if type(key) is not str or not key.isascii():
+                    return False
+            inner = item.values()
+        elif type(item) is list:
+            inner = item
+        else:
+            return False
+        for leaf in inner:
+            if type(leaf) not in _SCALARS:
+                pending.append(leaf)
+        if len(pending) > MAX_DEPTH:
+            return False
+    return True
 
 
 def _plain(value: JsonValue, floats: bool, depth: int) -> tuple[JsonValue, bool]:
