@@ -20,7 +20,8 @@ PROJECT := .venv/.installed
 GIT_SERVER := .venvs/git/.pinned
 FETCH_SERVER := .venvs/fetch/.pinned
 # Warnings about a machine's own index settings are not ours to show; errors are.
-PIP_INSTALL := -m pip install -qq --disable-pip-version-check --no-input
+# Byte code is made when it is first needed: that is a quarter of the time.
+PIP_INSTALL := -m pip install -qq --no-compile --disable-pip-version-check --no-input
 CODE := $(wildcard src tests bench docs examples vectors) .ci
 
 .PHONY: setup demo test test-full check bench docs generate lock wheel vectors clean python
