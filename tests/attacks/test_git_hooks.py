@@ -164,7 +164,7 @@ def test_filters_drivers_and_monitors_are_effects(repo):
     (repo / "b.bin").write_text("3\n")
     assert programs(plan(repo, "add", files="b.bin")) == {"tools/pack"}
     assert programs(plan(repo, "add", files="a.txt")) == set()
-    assert programs(plan(repo, "diff_unstaged")) == {"tools/pack", "show-bin"}
+    assert programs(plan(repo, "diff_unstaged")) == {"tools/pack", "show-bin", "unpack-all"}
     git(repo, "config", "diff.external", "echo x | sh")
     assert "sh" in programs(plan(repo, "diff_unstaged"))
     git(repo, "config", "core.fsmonitor", ".git/watch")
@@ -190,6 +190,101 @@ def test_a_new_attribute_rule_could_run_every_filter(repo):
     git(repo, "commit", "-q", "-m", "rules")
     git(repo, "checkout", "-q", "main")
     assert programs(plan(repo, "checkout", branch="ruled")) == {"unpack-all"}
+
+
+OPERATIONS = {
+    "status": {},
+    "diff_unstaged": {},
+    "diff_staged": {},
+    "diff": {"revision": "other"},
+    "log": {},
+    "show": {"revision": "other"},
+    "branch": {},
+    "add": {"files": "a.txt"},
+    "commit": {"message": "m"},
+    "reset": {},
+    "create_branch": {"branch": "new"},
+    "checkout": {"branch": "other"},
+}
+
+
+def act(repo: Path, op: str) -> None:
+    """What the server does, through GitPython."""
+    opened = pytest.importorskip("git").Repo(repo)
+    match op:
+        case "status":
+            opened.git.status()
+        case "diff_unstaged":
+            opened.git.diff("--unified=3")
+        case "diff_staged":
+            opened.git.diff("--unified=3", "--cached")
+        case "diff":
+            opened.git.diff("--unified=3", "other")
+        case "log":
+            list(opened.iter_commits(max_count=10))
+        case "show":
+            commit = opened.commit("other")
+            list(commit.parents[0].diff(commit, create_patch=True))
+        case "branch":
+            opened.git.branch()
+        case "add":
+            opened.git.add("--", "a.txt")
+        case "commit":
+            opened.index.diff(opened.head.commit)
+            opened.index.commit("m")
+        case "reset":
+            opened.index.reset()
+        case "create_branch":
+            opened.create_head("new", opened.active_branch)
+        case "checkout":
+            opened.git.checkout("other")
+
+
+@pytest.mark.parametrize("op", list(OPERATIONS))
+def test_of_all_planted_programs_none_runs_that_the_plan_does_not_name(repo, op):
+    ran = repo.parent / "ran"
+    ran.mkdir()
+
+    def plant(name: str, body: str = "") -> Path:
+        path = repo.parent / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\ntouch {ran}/{name}\n{body}\n")
+        path.chmod(0o755)
+        return path
+
+    (repo / ".git/info/attributes").write_text("*.bin filter=f diff=d\n")
+    (repo / "a.txt").write_text("changed\n")
+    git(repo, "add", "a.txt")
+    (repo / "a.txt").write_text("changed again\n" if op != "checkout" else "1\n")
+    if op == "checkout":
+        git(repo, "add", "a.txt")
+    else:
+        (repo / "b.bin").write_text("3\n")
+    for name in (repo / ".git/hooks").glob("*.sample"):
+        hook_name = name.name.removesuffix(".sample")
+        (repo / ".git/hooks" / hook_name).symlink_to(plant(hook_name))
+    for hook_name in ("post-index-change", "post-checkout", "reference-transaction", "post-commit", "prepare-commit-msg"):
+        if not (repo / ".git/hooks" / hook_name).exists():
+            (repo / ".git/hooks" / hook_name).symlink_to(plant(hook_name))
+    for key, name, body in (
+        ("filter.f.clean", "clean", "cat"),
+        ("filter.f.smudge", "smudge", "cat"),
+        ("diff.d.textconv", "textconv", 'cat "$1"'),
+        ("core.fsmonitor", "monitor", "exit 1"),
+        ("core.pager", "pager", "cat"),
+        ("core.editor", "editor", "true"),
+        ("gpg.program", "gpg", "exit 1"),
+        ("core.sshCommand", "ssh", "exit 1"),
+    ):
+        git(repo, "config", key, str(plant(name, body)))
+    git(repo, "config", "commit.gpgSign", "true")
+    git(repo, "config", "log.showSignature", "true")
+    for left in ran.iterdir():
+        left.unlink()
+    named = {Path(target).name for target in programs(plan(repo, op, **OPERATIONS[op]))}
+    assert list(ran.iterdir()) == []
+    act(repo, op)
+    assert {path.name for path in ran.iterdir()} - named == set()
 
 
 def test_no_question_to_git_runs_a_program_of_the_repository(repo):

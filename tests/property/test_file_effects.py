@@ -46,13 +46,29 @@ tree = st.lists(
     ),
     max_size=8,
 )
-edits = st.lists(st.tuples(text, text), min_size=1, max_size=3)
-call = st.one_of(
-    st.fixed_dictionaries({"op": st.just("write"), "path": path, "content": text}),
-    st.fixed_dictionaries({"op": st.just("edit"), "path": path, "edits": edits}),
-    st.fixed_dictionaries({"op": st.just("create_directory"), "path": path}),
-    st.fixed_dictionaries({"op": st.just("move"), "source": path, "destination": path}),
-)
+
+
+@st.composite
+def scene(draw: st.DrawFn) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
+    """A tree, and a call that is mostly about something in it."""
+    things = draw(tree)
+    there = st.sampled_from([name for _, name, _ in things] or NAMES)
+    some = st.one_of(there, there, path)
+    match draw(st.sampled_from(("write", "edit", "create_directory", "move", "move"))):
+        case "write":
+            return things, {"op": "write", "path": draw(some), "content": draw(text)}
+        case "edit":
+            held = [data for _, _, data in things if data] or ["a"]
+            pairs = draw(st.lists(st.tuples(st.one_of(st.sampled_from(held), text), text), min_size=1, max_size=3))
+            return things, {"op": "edit", "path": draw(some), "edits": pairs}
+        case "move":
+            return things, {
+                "op": "move",
+                "source": draw(there),
+                "destination": draw(st.sampled_from(("new", "d/new", "p/q", *NAMES))),
+            }
+        case _:
+            return things, {"op": "create_directory", "path": draw(some)}
 
 
 def build(root: Path, things: list[tuple[str, str, str]]) -> None:
@@ -118,8 +134,9 @@ def look(root: Path) -> dict[str, object]:
     return found
 
 
-@given(tree, call)
-def test_a_file_server_does_exactly_what_was_planned(things, given):
+@given(scene())
+def test_a_file_server_does_exactly_what_was_planned(drawn):
+    things, given = drawn
     with tempfile.TemporaryDirectory() as base:
         outside = Path(base).resolve() / "outside"
         outside.mkdir()

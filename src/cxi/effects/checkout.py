@@ -92,8 +92,11 @@ def plan_checkout(repository: Repository, call: CanonicalCall, inputs: Mapping[s
     if isinstance(files, Refused):
         return files
     hooks = repository.hooks(*_HOOKS)
+    cleaners = repository.cleaners()
     if isinstance(hooks, Refused):
         return hooks
+    if isinstance(cleaners, Refused):
+        return cleaners
     atoms, programs = files
     place: dict[str, JsonValue] = {"repository": repository.place.target}
     moved: dict[str, JsonValue] = {
@@ -107,7 +110,7 @@ def plan_checkout(repository: Repository, call: CanonicalCall, inputs: Mapping[s
         Atom("git.checkout", branch or commit, named | place, field=_field(call, where) if branch else ""),
         Atom("git.ref", "HEAD", moved | place),
         *atoms,
-        *unique((*programs, *repository.monitor(), *hooks)),
+        *unique((*programs, *cleaners, *hooks)),
     )
 
 

@@ -104,6 +104,9 @@ class GitAdapter:
         atoms = plan(repository, call, inputs)
         if isinstance(atoms, Refused):
             return atoms
+        if atoms:
+            # Whatever reads the index asks the monitor, and which commands do differs between versions.
+            atoms = (*atoms, *(atom for atom in repository.monitor() if atom not in atoms))
         for atom in atoms:
             if not atom.target.isprintable() and not _encodes(atom.target):
                 return Refused.of(Code.EFFECT_UNSUPPORTED, f"the name {atom.target!r} is not UTF-8")

@@ -32,7 +32,7 @@ EXECUTABLE: Final = "100755"
 PLAIN: Final = "100644"
 EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _COMPOUND: Final = re.compile(r"[|&;<>()$`\\{}*?\[#\n]")
-_CHUNK: Final = 500  # paths that one question names
+_CHUNK: Final = 256 * 1024  # bytes of paths that one question names, well under what execve(2) takes
 
 # What stands in the git folder while something is under way that a commit, a reset or a checkout would end or change.
 _UNDER_WAY: Final = (
@@ -184,8 +184,8 @@ class Repository:
         """All git attributes of some paths (gitattributes(5)); `staged` reads the index's files, as a checkout does."""
         wanted = list(dict.fromkeys(paths))
         found: dict[str, dict[str, str]] = {path: {} for path in wanted}
-        for start in range(0, len(wanted), _CHUNK):
-            answer = self.ask("attributes-staged" if staged else "attributes", *wanted[start : start + _CHUNK])
+        for chunk in _chunks(wanted):
+            answer = self.ask("attributes-staged" if staged else "attributes", *chunk)
             if answer is None:
                 return Refused.of(Code.EFFECT_UNREADABLE, "the git attributes cannot be read")
             rows = _rows(answer)
@@ -255,6 +255,18 @@ class Repository:
         if isinstance(attributes, Refused):
             return attributes
         return {path: drivers[row["filter"]] for path, row in attributes.items() if row.get("filter") in drivers}
+
+    def cleaners(self) -> tuple[Atom, ...] | Refused:
+        """The filter drivers that git could run when it writes the index.
+
+        It compares the bytes of each file that is as young as the index, whichever paths the command names (read-cache.c,
+        `ce_smudge_racily_clean_entry`). Which ones are is not known here, so every tracked path counts.
+        """
+        if not self._drivers("filter", ("clean", "process")):
+            return ()
+        index = self.index()
+        filters = self.filters(index, "clean") if not isinstance(index, Refused) else index
+        return filters if isinstance(filters, Refused) else tuple(unique(atom for atoms in filters.values() for atom in atoms))
 
     def all_filters(self, side: str) -> tuple[Atom, ...]:
         """Every filter driver that is configured, for where attributes cannot be known."""
@@ -421,6 +433,19 @@ def unique(atoms: Iterable[Atom]) -> Iterator[Atom]:
 
 def _hash(kind: str, data: bytes) -> str:
     return hashlib.sha1(f"{kind} {len(data)}\0".encode() + data, usedforsecurity=False).hexdigest()
+
+
+def _chunks(paths: list[str]) -> Iterator[list[str]]:
+    chunk: list[str] = []
+    size = 0
+    for path in paths:
+        size += len(path.encode("utf-8", "surrogateescape")) + 1
+        if chunk and size > _CHUNK:
+            yield chunk
+            chunk, size = [], len(path)
+        chunk.append(path)
+    if chunk:
+        yield chunk
 
 
 def _rows(answer: bytes) -> list[str]:

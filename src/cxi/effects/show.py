@@ -124,10 +124,12 @@ def _reads(
         return Refused.of(Code.EFFECT_UNSUPPORTED, f"more than {LIMIT} paths are shown")
     reads = [Atom("fs.read", repository.target(path), {}) for path in (base, *shown)]
     programs: list[Atom] = []
-    filters = repository.filters(compared, "clean")
     viewers = repository.viewers(shown) if views else ()
+    # An external viewer is handed the old version as a work tree file, so that git smudges it (diff.c, `prep_temp_blob`).
+    smudged = repository.filters(shown, "smudge") if viewers else {}
     hooks = repository.hooks("post-index-change") if refreshes else ()
-    for found in (filters, viewers, hooks):
+    cleaners = repository.cleaners() if refreshes else ()
+    for found in (repository.filters(compared, "clean"), smudged, viewers, hooks, cleaners):
         if isinstance(found, Refused):
             return found
         programs.extend(atom for atoms in found.values() for atom in atoms) if isinstance(found, dict) else programs.extend(found)
@@ -135,7 +137,6 @@ def _reads(
         index = repository.index()
         if isinstance(index, Refused):
             return index
-        programs += repository.monitor()
         programs += _submodules(repository, index)
     return (*reads, *unique(programs))
 

@@ -52,8 +52,10 @@ def plan_add(repository: Repository, call: CanonicalCall, inputs: Mapping[str, s
         after = (blob[0], _UNKNOWN) if blob is not None and path in filtered else blob
         if after != index.get(path):
             atoms.append(_index_atom(repository, path, "stage", index.get(path), after, candidates.get(path, "")))
-    programs = [atom for path in filtered for atom in filtered[path]]
-    return _with_programs(repository, atoms, programs)
+    cleaners = repository.cleaners() if atoms else ()
+    if isinstance(cleaners, Refused):
+        return cleaners
+    return _with_programs(repository, atoms, [*(atom for path in filtered for atom in filtered[path]), *cleaners])
 
 
 def plan_reset(repository: Repository, call: CanonicalCall, inputs: Mapping[str, str]) -> tuple[Atom, ...] | Refused:  # noqa: ARG001
@@ -85,7 +87,7 @@ def _with_programs(repository: Repository, atoms: list[Atom], programs: Iterable
     hooks = repository.hooks("post-index-change")
     if isinstance(hooks, Refused):
         return hooks
-    return (*atoms, *unique((*programs, *repository.monitor(), *hooks)))
+    return (*atoms, *unique((*programs, *hooks)))
 
 
 def _candidates(repository: Repository, given: tuple[GivenPath, ...], index: Mapping[str, Blob]) -> dict[str, str] | Refused:

@@ -141,6 +141,68 @@ def test_the_read_set_of_an_add_sees_a_later_change(repo):
     assert stale(snapshot.reads, world) != ()
 
 
+def test_a_file_and_a_folder_of_one_name_displace_each_other(repo):
+    (repo / "src/a.py").unlink()
+    write(repo, "src/a.py/inner", "x\n")
+    effect = plan(repo, "add", files=["src/a.py/inner"])
+    assert {(atom.target, atom.attributes.get("gone")) for atom in effect.atoms} == {("src/a.py", True), ("src/a.py/inner", None)}  # type: ignore[union-attr]
+    git(repo, "add", "src/a.py/inner")
+    assert differences(effect, str(repo), DiskWorld()) == ()  # type: ignore[arg-type]
+    git(repo, "commit", "-q", "-m", "folder")
+    (repo / "src/a.py/inner").unlink()
+    (repo / "src/a.py").rmdir()
+    write(repo, "src/a.py", "file\n")
+    assert set(atoms(plan(repo, "add", files=["src/a.py"]))) == {("git.index", "src/a.py"), ("git.index", "src/a.py/inner")}
+
+
+TEXTS = (
+    "1\n",
+    "",
+    "x\r\ny\r\n",
+    "x\r\ny\n",
+    "lone\rcr\r\n",
+    "\0bin\r\n",
+    "\x01\x02\x03\r\n",
+    "t\r\n\x1a",
+    "a\x7f\r\n" + "b" * 200,
+    "\b\t\x1b\x0c\r\n",
+)
+RULES = (
+    "",
+    "* text=auto",
+    "* text",
+    "* text eol=crlf",
+    "* eol=lf",
+    "* -text",
+    "* binary",
+    "* text=auto eol=crlf",
+    "* crlf",
+    "* crlf=input",
+)
+
+
+@pytest.mark.parametrize("automatic", ["false", "true", "input"])
+def test_line_endings_become_the_blob_that_git_makes_of_them(tmp_path, automatic):
+    repo = tmp_path.resolve()
+    git(repo, "init", "-q")
+    every = [(rule, at, to) for rule in range(len(RULES)) for at in range(len(TEXTS)) for to in (2, 3)]
+    for rule, at, to in every:
+        write(repo, f"r{rule}/f{at}-{to}", TEXTS[at])
+    git(repo, "-c", "core.autocrlf=false", "add", "-A")
+    git(repo, "config", "core.autocrlf", automatic)
+    write(repo, ".git/info/attributes", "".join(f"r{at}/{rule}\n" for at, rule in enumerate(RULES) if rule))
+    for rule, at, to in every:
+        write(repo, f"r{rule}/f{at}-{to}", TEXTS[to])
+        write(repo, f"r{rule}/n{at}", TEXTS[at])
+    before = git(repo, "ls-files", "-s").splitlines()
+    effect = plan(repo, "add", files=["."])
+    assert isinstance(effect, Effect)
+    git(repo, "add", "-A")
+    assert differences(effect, str(repo), DiskWorld()) == ()
+    changed = {row.partition("\t")[2] for row in {*git(repo, "ls-files", "-s").splitlines()} ^ {*before}}
+    assert changed == {atom.target for atom in effect.atoms}
+
+
 # --- commit
 
 
@@ -255,6 +317,8 @@ def test_a_checkout_over_local_changes_is_refused_and_over_others_is_not(repo):
     write(repo, "src/a.py", "mine\n")
     assert codes(plan(repo, "checkout", branch="other")) == ("EFFECT_INEXACT",)
     git(repo, "add", "src/a.py")
+    assert codes(plan(repo, "checkout", branch="other")) == ("EFFECT_INEXACT",)
+    write(repo, "src/a.py", "1\n")  # the work tree is as it was, the index is not
     assert codes(plan(repo, "checkout", branch="other")) == ("EFFECT_INEXACT",)
 
 
