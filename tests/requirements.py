@@ -72,7 +72,12 @@ PROMISES: Final = (
         "turn.refusal-is-a-result", "concepts.md", "a refusal reaches the agent as a tool result with isError, never as a crash"
     ),
     _waiting("turn.unknown-is-refused", "concepts.md", "unknown, stale, ambiguous, unparsed and unsupported are refused"),
-    _waiting("turn.written-anew", "concepts.md", "a server is sent the manifest's canonical values, never the bytes received"),
+    Promise(
+        "turn.written-anew",
+        "concepts.md",
+        "a server is sent the manifest's canonical values, never the bytes received",
+        ("tests/unit/authority/test_reading.py::test_the_arguments_are_written_anew_from_canonical_values",),
+    ),
     _waiting(
         "turn.session-bound",
         "threat-model.md",
@@ -132,6 +137,7 @@ PROMISES: Final = (
         "first-contract.md",
         "what no contract names is refused",
         (
+            "tests/unit/authority/test_reading.py::test_an_unknown_key_is_refused_whatever_it_looks_like",
             "tests/unit/config/test_config_check.py::test_a_tool_without_a_contract_fails",
             "tests/unit/config/test_config_check.py::test_a_property_that_no_contract_names_fails",
         ),
