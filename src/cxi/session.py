@@ -14,13 +14,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Literal, Protocol, TypeAlias
-
-import orjson
 
 from cxi.authority.approval import Approval
 from cxi.authority.contract import ToolContract
@@ -154,6 +153,7 @@ class Session:
         # INVARIANT (frozen-origins): what earlier sessions touched is fixed when this one opens.
         self._touched = frozenset(wiring.ledger.touched(principal.tenant))
         self._own: set[tuple[str, str]] = set()
+        self._seen: dict[str, None] = {}
         self._read_keys: dict[Digest, tuple[Digest, str]] = {}
         wiring.ledger.open_session(
             principal.tenant, principal.user, principal.agent, principal.session, credential, wiring.clock()
@@ -493,12 +493,14 @@ class Session:
                     self._standing = replace(self._standing, evidence=(*kept, record))
 
     def _keep(self, segment: Segment) -> None:
+        # The oldest texts are let go; who could have influenced the agent is never forgotten.
+        self._seen.setdefault(segment.source.name, None)
         segments = (*self._standing.segments, segment)[-MAX_SEGMENTS:]
         self._standing = replace(self._standing, segments=segments)
 
     def _influences(self) -> tuple[str, ...]:
         """The untrusted sources that the agent has seen in this session: any of them may have steered it."""
-        return tuple(dict.fromkeys(segment.source.name for segment in self._standing.segments if not segment.trusted))
+        return tuple(self._seen)
 
     # --- what is said and written --------------------------------------------------------------------------------------
 
@@ -629,8 +631,13 @@ def result_text(result: Mapping[str, JsonValue]) -> str:
         for block in content:
             if isinstance(block, Mapping):
                 text = block.get("text")
-                parts.append(text if isinstance(text, str) else orjson.dumps(dict(block)).decode())
+                parts.append(text if isinstance(text, str) else _json(block))
     structured = result.get("structuredContent")
     if structured is not None and not parts:
-        parts.append(orjson.dumps(structured, option=orjson.OPT_INDENT_2).decode())
+        parts.append(_json(structured))
     return "\n".join(parts)
+
+
+def _json(value: JsonValue) -> str:
+    """Readable, for any JSON that a server can send, numbers of any size among it."""
+    return json.dumps(value, ensure_ascii=False, indent=1, default=dict)
