@@ -4,6 +4,7 @@
   no capability and no carriage.
 - `Manifest` is the action and everything that authorizes it: evidence, effect commitment, capability, nonce, sequence,
   policy epoch, carriage. Its digest names what is about to happen, once.
+- INVARIANT (worked-out-once): digests are kept, as what they are of never changes in place.
 - What goes to the server is `CanonicalCall.arguments`, written anew from canonical values, never the bytes received.
 """
 
@@ -71,6 +72,14 @@ class FieldValue:
     contract: str
     role: Role
     value: Value
+    _digest: Digest = field(default="", init=False, repr=False, compare=False)
+
+    @property
+    def digest(self) -> Digest:
+        """Digest of the value, floats allowed: how a payload stands in an action."""
+        if not self._digest:
+            object.__setattr__(self, "_digest", digest(self.value.canonical, floats=True))
+        return self._digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +130,7 @@ class Action:
     tool_definition: Digest
     call: CanonicalCall
     derived: tuple[FieldValue, ...] = ()
+    _digest: Digest = field(default="", init=False, repr=False, compare=False)
 
     def to_json(self) -> dict[str, JsonValue]:
         """The canonical JSON whose digest is the action digest."""
@@ -137,12 +147,14 @@ class Action:
                 for leaf in leaves
                 if leaf.role in (Role.PROTECTED, Role.FIXED)
             },
-            "payload": {leaf.path: digest(leaf.value.canonical, floats=True) for leaf in leaves if leaf.role in (Role.PAYLOAD, Role.OPAQUE)},
+            "payload": {leaf.path: leaf.digest for leaf in leaves if leaf.role in (Role.PAYLOAD, Role.OPAQUE)},
         }
 
     @property
     def digest(self) -> Digest:
-        return digest(self.to_json())
+        if not self._digest:
+            object.__setattr__(self, "_digest", digest(self.to_json()))
+        return self._digest
 
     def event_key(self) -> Digest:
         """When two calls are the same event: (session, user, tool, canonical protected fields)."""
@@ -275,6 +287,7 @@ class Manifest:
     invocation: Invocation
     carriage: Digest | None = None
     version: int = field(default=1)
+    _digest: Digest = field(default="", init=False, repr=False, compare=False)
 
     def to_json(self) -> dict[str, JsonValue]:
         return {
@@ -290,4 +303,6 @@ class Manifest:
 
     @property
     def digest(self) -> Digest:
-        return digest(self.to_json())
+        if not self._digest:
+            object.__setattr__(self, "_digest", digest(self.to_json()))
+        return self._digest

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from cxi.canonical import Digest, JsonValue, digest
+from cxi.canonical import Digest, JsonValue, canonicalize, digest
 from cxi.errors import Refused
 from cxi.manifest import Assurance, CanonicalCall, FieldValue
 from cxi.values.base import Entry, Root, View
@@ -58,7 +58,7 @@ class Effect:
     @property
     def digest(self) -> Digest:
         """Digest of the atoms, in canonical order."""
-        return digest(sorted((atom.to_json() for atom in self.atoms), key=digest))
+        return digest(sorted((atom.to_json() for atom in self.atoms), key=canonicalize))
 
 
 class World(View, Protocol):

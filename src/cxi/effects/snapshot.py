@@ -16,10 +16,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from cxi.canonical import Digest, JsonValue, digest, digest_bytes
+from cxi.canonical import Digest, digest, digest_bytes
 from cxi.effects.base import World
 from cxi.values.base import Entry, EntryKind, Root
 
@@ -86,8 +87,7 @@ class RecordingSnapshot:
 
 def read_set_digest(reads: Mapping[Question, Digest]) -> Digest:
     """The digest of a read set: its questions in order, each with the digest of its answer."""
-    rows: list[JsonValue] = [[*map(_plain, question), answer] for question, answer in reads.items()]
-    return digest(sorted(rows, key=digest))
+    return digest(sorted([*map(_plain, question), answer] for question, answer in reads.items()))
 
 
 def stale(reads: Mapping[Question, Digest], world: World) -> tuple[Question, ...]:
@@ -118,14 +118,13 @@ def _digest(answer: Entry | tuple[str, ...] | bytes | None) -> Digest:
         case tuple():
             return digest(list(_all_plain(answer)))
         case Entry():
-            return digest(
-                {
-                    "kind": str(answer.kind),
-                    "mode": answer.mode,
-                    "target": _plain(answer.target),
-                    "shared": answer.kind is EntryKind.FILE and answer.links > 1,
-                }
-            )
+            shared = answer.kind is EntryKind.FILE and answer.links > 1
+            return _digest_entry(answer.kind, answer.mode, answer.target, shared)
+
+
+@lru_cache(maxsize=4096)  # a plan asks for dozens of entries, and nearly all are one of a few
+def _digest_entry(kind: EntryKind, mode: int, target: str, shared: bool) -> Digest:
+    return digest({"kind": str(kind), "mode": mode, "target": _plain(target), "shared": shared})
 
 
 def _all_plain(parts: Iterable[str]) -> Iterable[str]:
