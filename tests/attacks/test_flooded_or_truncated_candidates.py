@@ -201,7 +201,9 @@ def test_what_an_outsider_wrote_cannot_turn_a_negative_filter() -> None:
 
 def test_a_result_contract_that_filters_makes_nothing_the_platforms() -> None:
     filtered = replace(READ, result=replace(RESULT, positions=(("$.testcases[?@.message=='x'].file", Writer.PLATFORM),)))
-    assert released(report(case("tests/a.py", message="x")), contract=filtered) == []
+    every = replace(FAILING, position="$.testcases[*].file")
+    assert released(report(case("tests/a.py", message="x")), every, contract=filtered) == []
+    assert released(report(case("tests/a.py", message="x")), every) == ["tests/a.py"]
 
 
 def test_the_most_exact_position_says_who_wrote() -> None:

@@ -131,6 +131,13 @@ def test_without_a_role_two_values_of_one_type_are_ambiguous() -> None:
     assert moved("Move a.py to b.py.", "a.py", "b.py") == ()
 
 
+def test_one_mention_is_not_two_values() -> None:
+    fields = {name: replace(entry, after="") for name, entry in MOVE.fields.items()}
+    contract = replace(MOVE, fields=fields)
+    assert moved("Rename a.py.", "a.py", "a.py", contract) == ("FIELD_AMBIGUOUS",)
+    assert moved("Copy a.py over a.py.", "a.py", "a.py", contract) == ()
+
+
 def test_a_value_that_only_untrusted_text_names_breaks_the_pair() -> None:
     assert moved("Move a.py to lib/a.py.", "a.py", ".github/a.py") == ("FIELD_NO_AUTHORITY",)
 

@@ -134,6 +134,7 @@ def test_what_is_glued_to_a_quotation_is_no_value() -> None:
         ("Move it to the file b.py.", ("it", "to", "the", "file"), True),
         ("Move it to a.py b.py.", ("move", "it", "to", "a.py"), False),
         ("Move it to: b.py.", ("move", "it", "to"), True),
+        ("Move it to safety, the b.py.", ("it", "to", "safety", "the"), False),
         ("Move it into b.py.", ("move", "it", "into"), False),
         ("b.py.", (), False),
     ],
