@@ -277,3 +277,31 @@ def test_a_later_message_can_ask_for_what_an_earlier_one_denied() -> None:
 )
 def test_a_clause_says_why_it_gives_nothing(text: str, why: str) -> None:
     assert [clause.why for clause in clauses(text)] == [why]
+
+
+UNREAD = [
+    "Nie ruszaj src/a.py",
+    "Bu dosyaya dokunma: src/a.py",
+    "我要你不要修改 src/a.py",
+    "src/a.py を変更しないでください",
+    "Не трогай src/a.py",
+    "Please 不要 edit src/a.py",
+    "Älä muuta tiedostoa src/a.py",
+    "Nu modifica src/a.py",
+    "Jangan ubah src/a.py",
+    "src/a.py must stay as it is",
+    "src/a.py has to stay the way it was",
+    "src/a.py should remain as it was",
+]
+
+
+@pytest.mark.parametrize("text", UNREAD)
+def test_a_sentence_whose_language_is_not_read_gives_nothing(text: str) -> None:
+    assert affirmed(text) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["Ändere bitte src/a.py.", "Corrige le fichier src/a.py.", "Ship src/a.py", "Notes:\n- src/a.py"]
+)
+def test_a_sentence_in_a_language_that_is_read_does(text: str) -> None:
+    assert affirmed(text) == ["src/a.py"]

@@ -34,6 +34,10 @@ NEGATORS: Final = _words(
     " non mai né nessun nessuna nessuno evitare ignorare intatto invariato"
     " não nem nenhum nenhuma jamais ignore"
     " niet geen nooit noch vermijd negeer onveranderd ongemoeid"
+    # Languages that are not read otherwise: their negation is known all the same, for a sentence may mix two.
+    " ikke inte ikkje aldri aldrig ej nie nigdy nu niciodată nem soha nemoj nemojte nikdy nikada nikoli ei älä älkää ekki"
+    " değil hayır asla jangan tidak bukan không đừng chớ huwag wag cha gan peidiwch mos ez nedirbk neměň nesahej"
+    " preserve preserves preserving preserved spare read-only readonly"
 )
 NEGATED_PHRASES: Final = _phrases(
     "hands off",
@@ -51,6 +55,18 @@ NEGATED_PHRASES: Final = _phrases(
     "under no circumstances",
     "lay off",
     "back off",
+    "stay as",
+    "stays as",
+    "must stay",
+    "should stay",
+    "has to stay",
+    "have to stay",
+    "remain as",
+    "remains as",
+    "must remain",
+    "should remain",
+    "stay put",
+    "stay the",
 )
 # --- negation that takes something out of what stands before it: it never leaves the left side as it was.
 EXCEPTIONS: Final = _words(
@@ -147,6 +163,50 @@ POLITE_OPENERS: Final = _phrases(
     "puedes", "podrías", "podría", "puede", "puoi", "potresti", "può", "potrebbe", "pode", "podes", "poderia",
     "kun je", "kunt u", "kan je", "zou je", "zou u",
 )  # fmt: skip
+
+# --- languages. A sentence none of whose words is here is not read, and gives nothing: a negation could stand in it unseen.
+# Only words that tell a language apart: `to`, `a` or `do` are words of many.
+READ: Final = _words(
+    # English: what people ask for, and the words around it
+    "accept add adjust align allow amend annotate answer append apply approve archive arrange assign attach backport back"
+    " backup balance begin bind block book bring build bump calculate call cancel capture change check choose clean clear"
+    " clone close collect combine comment commit compare compile complete compress compute configure confirm connect continue"
+    " convert copy correct create cut debug decrease define delete deliver deploy describe design detach develop disable"
+    " discard dispatch display document download draft drop duplicate edit eliminate email enable end enter erase evaluate"
+    " execute expand explain export extend extract fetch fill filter find finish fix flag flatten follow format forward"
+    " generate get give grant group handle harden help hide implement import improve include increase index inform insert"
+    " inspect install integrate introduce investigate invite issue join keep label launch lint list load locate lock log look"
+    " lower mail make mark measure merge migrate minimize modernize modify monitor move name normalize note notify open"
+    " optimize order organize overwrite pack package parse paste patch pay perform pick pin place plan port post prepare"
+    " print process produce promote proofread propose provide publish pull purge push put raise read rebase rebuild receive"
+    " record redact redo reduce refactor refund refresh register reject release reload remind remove rename render reopen"
+    " reorder repair replace reply report request rerun reschedule reserve reset resolve respond restart restore restructure"
+    " retry return revert review revise rewrite roll rotate round run save scan schedule search select send separate set"
+    " settle share shorten show shut sign simplify solve sort split squash stage start stop store submit summarize summarise"
+    " swap switch sync tag take tell test tidy track transfer transform translate trim truncate try turn type undo unify"
+    " uninstall unlock unpack unstage update upgrade upload use validate verify view wire wrap write zip"
+    " go ship land tweak polish bump rollback cherry-pick work ensure proceed ask deal draw feed fork gather grab hand hook"
+    " let lift limit link lower map pause pin point post print push queue quote raise rank recover relax renew rent repeat"
+    " reply rewind ring sell shift skip slice spell stamp steer strip sum surface swap tell tighten total trace trigger tune"
+    " visit wait warn wipe"
+    " test tests bug bugs issue issues line lines code function functions class error errors message meeting event calendar"
+    " invoice payment account customer server database table tables row rows page pages report logs config configuration"
+    " version path task tasks step steps note notes list todo readme changelog summary"
+    " the this these those there their them they with from into onto about after before again all also and any are because"
+    " both but by each every everything file files folder folders directory branch ticket tickets should would could which"
+    " what when where please kindly our your you my we have has been make sure need needs want only new old same other first"
+    " last next"
+    # German, French, Spanish, Italian, Portuguese, Dutch
+    " bitte der das und mit aus datei dateien ordner ändere schreibe schreib aktualisiere lösche verschiebe kopiere benenne"
+    " schicke sende füge repariere behebe erstelle öffne schließe korrigiere setze ersetze entferne kannst könntest"
+    " le les dans avec fichier fichiers dossier modifie modifiez mets mettez corrige corrigez crée créez supprime supprimez"
+    " envoie envoyez déplace déplacez renomme renommez ajoute ajoutez ferme fermez ouvre ouvrez remplace veuillez peux-tu"
+    " el los las archivo archivos carpeta por favor cambia cambie arregla crea cree borra elimina envía envíe mueve mueva"
+    " renombra agrega actualiza actualice cierra cierre abre añade escribe reemplaza puedes podrías"
+    " gli nel della file cartella modifica correggi elimina invia sposta rinomina aggiungi aggiorna chiudi apri scrivi copia"
+    " arquivo ficheiro pasta modifique altere corrija apague envie mova renomeie adicione atualize feche abra escreva"
+    " het bestand bestanden map wijzig maak verwijder stuur verplaats hernoem voeg sluit herstel werk schrijf kun"
+)
 
 # --- the shape of clauses.
 COORDINATORS: Final = _words("and or then but plus & und oder dann et ou puis y e o luego poi dan ook ni")

@@ -29,8 +29,9 @@ from typing import Final
 
 from cxi.authority.approval import Approval
 from cxi.authority.contract import Choice, FieldContract, Origin, ToolContract
+from cxi.authority.mention import mentioned
 from cxi.authority.release import Release
-from cxi.authority.request import Candidate, clauses, fragments, named
+from cxi.authority.request import Candidate, clauses, fragments
 from cxi.canonical import Digest, JsonValue, canonicalize
 from cxi.errors import Code, Reason, Refused
 from cxi.manifest import FieldEvidence, FieldValue, Regime, Role
@@ -49,6 +50,7 @@ _WHY: Final = MappingProxyType(
         "fenced": "named in the request, but in a block of code",
         "forwarded": "named in the request, but in forwarded text",
         "reported": "named in the request, but as what somebody else said",
+        "unread": "named in the request, but in a sentence of a language that is not read",
     }
 )
 
@@ -404,7 +406,7 @@ class _Resolution:
     def _named_for(self, entry: FieldContract) -> tuple[Candidate, ...]:
         if entry.path not in self._named:
             types = [value_type(ref.name, ref.parameters) for ref in entry.types]
-            self._named[entry.path] = named(self.context.request, types, self.context.root)
+            self._named[entry.path] = mentioned(self.context.request, types, self.context.root)
         return self._named[entry.path]
 
     def _seen_by(self, entry: FieldContract) -> tuple[Candidate, ...]:

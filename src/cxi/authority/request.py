@@ -1,7 +1,7 @@
 """What does the person's own text ask for, clause by clause?
 
 - A clause gives authority to the values it names, unless it is `negated`, a `question`, `conditional`, `reported`, `quoted`,
-  `fenced` or `forwarded`: then it gives nothing. What is unsure gives nothing.
+  `fenced`, `forwarded` or `unread` (of a language whose negation is not known): then it gives nothing. What is unsure gives nothing.
 - A sentence ends at `.`, `!`, `?` before a blank, at a blank line, at a list item, and before a line that begins with a capital.
 - A clause ends with its sentence, at `;`, at `but`, and before a coordinator that a negation follows directly: "fix a.py and
   don't touch b.py" keeps its left side. No other `and`, `or` or comma ends a negation: "don't edit a.py, edit b.py instead" gives
@@ -55,7 +55,8 @@ class Clause:
         text: Its exact text.
         span: Where it stands in the text.
         affirmed: Whether what it names has the request's authority.
-        why: Why not: `negated`, `question`, `conditional`, `quoted`, `fenced`, `forwarded` or `reported`; empty where affirmed.
+        why: Why not: `negated`, `question`, `conditional`, `quoted`, `fenced`, `forwarded`, `reported` or `unread`; empty where
+            affirmed.
         sentence: The index of its sentence; what is shown in a sentence has the sentence's.
         host: For a quotation inside a sentence, the index of the clause around it; else -1.
         holes: Where quotations stand in it.
@@ -393,6 +394,8 @@ def _split(text: str, parsed: str, start: int, end: int, sentence: int, given: s
     """The clauses of one sentence."""
     said = parsed[start:end]
     tokens = _tokens(said)
+    # An introduction that is not read says nothing of a sentence that has words of its own.
+    given = "" if given == "unread" and any(token.word for token in tokens) else given
     whole = given or _judge_sentence(said, tokens)
     content = _content(said, tokens)
     for left, right, negated in _cut(said, tokens):
@@ -436,7 +439,17 @@ def _judge_sentence(said: str, tokens: list[_Token]) -> str:
         return "question"
     if _is_conditional(said, tokens, words):
         return "conditional"
+    if not _is_read(words):
+        return "unread"
     return ""
+
+
+def _is_read(words: list[str]) -> bool:
+    """Whether a sentence is in a language whose negation is known; one of values alone says what its introduction says."""
+    plain = [word for word in words if word and word != "&"]
+    if any(not unicodedata.name(char, "").startswith("LATIN") for word in plain for char in word if char.isalpha()):
+        return False
+    return not plain or any(word in cue.READ or word in cue.NEGATORS for word in plain)
 
 
 def _has(words: Sequence[str], phrases: frozenset[tuple[str, ...]]) -> bool:
