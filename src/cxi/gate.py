@@ -19,7 +19,7 @@ commitment; a `Lease` only if the event had it too, bound to the manifest that n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 
@@ -113,7 +113,7 @@ class Standing:
         principal: Who acts, in which session.
         epoch: The policy epoch that the session sees.
         request: The trusted request; None where no task is open.
-        task: The task's name, or empty.
+        task: The open task's name; empty where it was opened without one, or where none is open.
         grants: Of the task and the standing rules.
         releases: All releases made in this session.
         approvals: Approvals of persons for this session.
@@ -173,6 +173,7 @@ class Cleared:
         action: What is asked, canonically.
         effect: Reads only.
         authorized_by: The permits that hold.
+        approval: The approval that was given for exactly this call and is spent with it, or empty.
     """
 
     proposal: Proposal
@@ -180,6 +181,7 @@ class Cleared:
     action: Action
     effect: Effect
     authorized_by: tuple[str, ...]
+    approval: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,23 +279,30 @@ class Gate:
             return replayed
         effect_reasons = planned.reasons if isinstance(planned, Refused) else self._judge_effect(contract, effect, snapshot)
 
-        # 4. policy: the call, and every atom
-        verdicts = self._judge_policy(contract, action, effect, session, snapshot, now)
+        # What policies see beside the call: evidence, and whether a person approved exactly this call and effect.
+        evidence = present(session.evidence, snapshot, now)
         commitment = Commitment(
             adapter=effect.adapter,
             snapshot=read_set_digest(snapshot.reads),
             atoms=effect.digest,
-            authorized_by=tuple(sorted(verdicts.permits)),
+            authorized_by=(),
             assurance=effect.assurance,
             policy_epoch=session.epoch,
             principal=session.principal.agent,
         )
         approval, approval_reason = _match_approval(session, action, commitment, now)
 
+        # 4. policy: the call, and every atom
+        verdicts = self._judge_policy(contract, action, effect, session, snapshot, evidence, approved=approval is not None)
+        commitment = replace(commitment, authorized_by=tuple(sorted(verdicts.permits)))
+
         # 2. field authority
-        idle = contract.sink and not effect.atoms and isinstance(contract.effect, ListedEffect | AdapterEffect)
-        resolved = self._resolve_fields(contract, action, verdicts.chosen, session, snapshot, approval, now, idle=idle)
-        evidence = () if isinstance(resolved, Refused) else resolved
+        unread = isinstance(planned, Refused)
+        idle = contract.sink and not unread and not effect.atoms and isinstance(contract.effect, ListedEffect | AdapterEffect)
+        resolved = self._resolve_fields(
+            contract, action, verdicts.chosen, session, snapshot, approval, now, unbounded=idle or unread
+        )
+        field_evidence = () if isinstance(resolved, Refused) else resolved
         field_reasons = resolved.reasons if isinstance(resolved, Refused) else ()
 
         # 5. (the pure half) which grant covers the event?
@@ -307,11 +316,19 @@ class Gate:
         if idle:
             return NoOp(proposal, action)
         if not contract.sink:
-            return Cleared(proposal, contract, action, effect, commitment.authorized_by)
+            return Cleared(proposal, contract, action, effect, commitment.authorized_by, approval.id if approval else "")
         if not isinstance(grant, Grant):  # INVARIANT (grant-before-sink): a sink without a grant has a reason above
             raise AssertionError(proposal.tool)
         return Admissible(
-            proposal, contract, action, evidence, effect, commitment, grant, approval.id if approval else "", dict(snapshot.reads)
+            proposal,
+            contract,
+            action,
+            field_evidence,
+            effect,
+            commitment,
+            grant,
+            approval.id if approval else "",
+            dict(snapshot.reads),
         )
 
     def admit(
@@ -418,11 +435,12 @@ class Gate:
         effect: Effect,
         session: Standing,
         snapshot: Snapshot,
-        now: Instant,
+        evidence: Mapping[str, Mapping[str, JsonValue]],
+        *,
+        approved: bool,
     ) -> _Verdicts:
         """Step 4: the call and each atom is one request; everything that denies reports."""
-        evidence = present(session.evidence, snapshot, now)
-        agent, task = session.principal.agent, session.task or None
+        agent, task = session.principal.agent, session.task if session.request is not None else None
         surface = self.surfaces[contract.name]
         reasons: list[Reason] = []
         permits: set[str] = set()
@@ -444,7 +462,7 @@ class Gate:
                 agent=agent,
                 root=snapshot.root,
                 evidence=evidence,
-                approval=False,
+                approval=approved,
                 task=task,
                 effect=effect,
             )
@@ -456,7 +474,7 @@ class Gate:
                     agent=agent,
                     root=snapshot.root,
                     evidence=evidence,
-                    approval=False,
+                    approval=approved,
                     task=task,
                     tool=contract.name,
                     assurance=effect.assurance,
@@ -476,11 +494,11 @@ class Gate:
         approval: Approval | None,
         now: Instant,
         *,
-        idle: bool,
+        unbounded: bool,
     ) -> tuple[FieldEvidence, ...] | Refused:
-        """Step 2. Where nothing would happen, a bounded choice has no atom to be judged by, so it counts as inside."""
+        """Step 2. With no effect (nothing would happen, or it is refused) a bounded choice has no atom to be judged by."""
         leaves: Sequence[FieldValue] = [leaf for leaf in (*action.call.fields, *action.derived) if leaf.role is Role.PROTECTED]
-        if idle:
+        if unbounded:
             chosen = {leaf.path: _choices(contract, leaf) for leaf in leaves}
         context = FieldContext(
             request=session.request,
@@ -582,11 +600,13 @@ def _choose_grant(
         return grant
     if late is not None:
         return Reason(Code.EXPIRED, f"grant `{late.id}` has expired", where=contract.name)
-    if not session.task:
+    if session.request is None:
         return Reason(Code.TASK_NONE, "no task is open, so nothing is granted", where=contract.name)
     return Reason(
         Code.GRANT_MISSING,
-        f"task `{session.task}` does not grant `{contract.name}`",
+        f"task `{session.task}` does not grant `{contract.name}`"
+        if session.task
+        else f"the task was opened without a name, so it does not grant `{contract.name}`",
         where=contract.name,
         needs="a task that grants it, or an approval",
     )

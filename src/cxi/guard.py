@@ -202,6 +202,7 @@ class Guard:
             case_sensitive=case_sensitive,
             normalizes=normalizes,
             tasks=MappingProxyType({name: task.grants for name, task in self.config.tasks.items()}),
+            lifetimes=MappingProxyType({name: task.expires for name, task in self.config.tasks.items() if task.expires}),
             standing=self.config.standing,
             declassifiers=_by_tool(self.config.declassifiers),
             evidence=_by_tool(self.config.evidence),
@@ -289,10 +290,14 @@ class Guard:
             reason = _pin_reason(f"{server}.{state.tool}", state.state)
             self._pins[f"{server}.{state.tool}"] = ToolPin(identity, state.digest, reason)
             found[state.tool] = Refused((reason,)) if reason is not None else None
-        # An outward method has no definition of its own to pin; the server's identity stands for it.
+        # An outward method has no definition of its own to pin; the server's identity stands for it, and is the pinned one.
+        pinned = self.config.lock.servers.get(server) if self.config.lock is not None else None
+        standing = PinStanding.UNPINNED
+        if pinned is not None:
+            standing = PinStanding.OK if pinned.identity == identity else PinStanding.SERVER_CHANGED
         for contract in self.config.methods.values():
             if contract.server == server:
-                self._pins[contract.name] = ToolPin(identity, identity)
+                self._pins[contract.name] = ToolPin(identity, identity, _pin_reason(contract.name, standing))
         return found
 
     # --- the host's side -----------------------------------------------------------------------------------------------

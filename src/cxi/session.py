@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal, Protocol, TypeAlias
 
@@ -26,9 +26,10 @@ from cxi.authority.contract import ToolContract
 from cxi.authority.declassifier import Declassifier, declassify
 from cxi.authority.evidence import EvidenceSource, collect
 from cxi.authority.grant import Grant
+from cxi.authority.release import Release
 from cxi.canonical import Digest, JsonValue, digest
 from cxi.effects.base import World
-from cxi.effects.realized import differences
+from cxi.effects.realized import differences, tells
 from cxi.effects.snapshot import RecordingSnapshot, stale
 from cxi.errors import AuthorityError, Code, LedgerError, MalformedError, NotStarted, OutcomeUnknown, Reason, Refused
 from cxi.gate import Admissible, Cleared, Gate, NoOp, Proposal, Standing, touched_by
@@ -42,7 +43,12 @@ from cxi.values.base import Value
 
 MAX_SEGMENT: Final = 1024 * 1024  # code points of one result that are kept, to say where a value was seen
 MAX_SEGMENTS: Final = 512
-MAX_READ_KEYS: Final = 10_000  # idempotency keys of reads that are remembered
+MAX_CONTEXT: Final = 16 * MAX_SEGMENT  # code points of all kept segments; the oldest go first
+MAX_RELEASES: Final = 10_000  # live releases of a session; more is a flood, and nothing of it holds
+MAX_READ_KEYS: Final = 10_000  # idempotency keys of calls without an effect that are remembered
+MAX_TOOL_NAME: Final = 200  # code points of a tool's name that are kept
+
+UNNAMED: Final = "request"  # what a task is called that was opened without a name; it is no name that grants anything
 
 AnswerKind: TypeAlias = Literal["refused", "no-op", "recorded"]
 
@@ -119,6 +125,7 @@ class Wiring:
         root: The declared root's absolute, real path.
         case_sensitive, normalizes: The root's case and Unicode rule.
         tasks: Task name to its grants.
+        lifetimes: Task name to the seconds until it ends; a task that is not named ends with its session.
         standing: Standing grants.
         declassifiers: By the tool that they read.
         evidence: By the tool that they read.
@@ -139,6 +146,7 @@ class Wiring:
     evidence: Mapping[str, tuple[EvidenceSource, ...]]
     clock: Callable[[], Instant]
     entropy: Callable[[int], bytes]
+    lifetimes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class Session:
@@ -154,7 +162,9 @@ class Session:
         self._touched = frozenset(wiring.ledger.touched(principal.tenant))
         self._own: set[tuple[str, str]] = set()
         self._seen: dict[str, None] = {}
-        self._read_keys: dict[Digest, tuple[Digest, str]] = {}
+        self._idle_keys: dict[Digest, tuple[Digest, str]] = {}
+        self._task_ends: Instant = 0.0  # 0: with the session
+        self._is_closed = False
         wiring.ledger.open_session(
             principal.tenant, principal.user, principal.agent, principal.session, credential, wiring.clock()
         )
@@ -192,16 +202,21 @@ class Session:
             segment = open_request(self._next("r"), channel, credential, request)
             if isinstance(segment, Reason):
                 return Refused((segment,))
-            name = task or "request"
-            grants = (*self._wiring.tasks.get(name, ()), *self._wiring.standing)
+            grants = self._wiring.tasks[task] if task is not None else ()
+            lifetime = self._wiring.lifetimes.get(task, 0.0) if task is not None else 0.0
+            ends = self._wiring.clock() + lifetime if lifetime else 0.0
+            if ends:
+                grants = tuple(replace(grant, expires=min(grant.expires or ends, ends)) for grant in grants)
+            name = task or UNNAMED
             self._log(
                 EntryType.TASK, "", {"act": "start", "task": name, "channel": str(channel)}, {"request": request}, durable=True
             )
+            self._task_ends = ends
             self._standing = replace(
                 self._standing,
                 request=TrustedRequest((segment,)),
-                task=name,
-                grants=grants,
+                task=task or "",
+                grants=(*grants, *self._wiring.standing),
                 releases=(),
                 approvals=(),
                 evidence=(),
@@ -216,7 +231,8 @@ class Session:
             segment = open_request(self._next("r"), channel, credential, text)
             if isinstance(segment, Reason):
                 return Refused((segment,))
-            self._log(EntryType.TASK, "", {"act": "add", "task": self._standing.task}, {"request": text}, durable=True)
+            name = self._standing.task or UNNAMED
+            self._log(EntryType.TASK, "", {"act": "add", "task": name}, {"request": text}, durable=True)
             request = TrustedRequest((*self._standing.request.segments, segment))
             self._standing = replace(self._standing, request=request)
             return None
@@ -224,12 +240,21 @@ class Session:
     def stop_task(self) -> None:
         """Close the task: the request's authority, its grants and its releases end."""
         with self._lock:
-            if self._standing.request is None:
-                return
-            self._log(EntryType.TASK, "", {"act": "stop", "task": self._standing.task}, {}, durable=True)
-            self._standing = replace(
-                self._standing, request=None, task="", grants=self._wiring.standing, releases=(), approvals=(), evidence=()
-            )
+            if self._standing.request is not None:
+                self._end_task("stop", self._wiring.standing)
+
+    def _end_task(self, act: str, grants: tuple[Grant, ...]) -> None:
+        self._log(EntryType.TASK, "", {"act": act, "task": self._standing.task or UNNAMED}, {}, durable=True)
+        self._task_ends = 0.0
+        self._standing = replace(self._standing, request=None, task="", grants=grants, releases=(), approvals=(), evidence=())
+
+    def _see_standing(self, now: Instant) -> Standing:
+        """The session as it stands at this instant: a task that is past its time has ended."""
+        with self._lock:
+            if self._task_ends and now >= self._task_ends:
+                # Its grants are past their time too; they stay, so that a refusal can say so.
+                self._end_task("expire", self._standing.grants)
+            return self._standing
 
     def approve(self, approval: Approval) -> None:
         """Add an approval that came over the approver's channel; the ledger spends it once."""
@@ -249,7 +274,9 @@ class Session:
         with self._lock:
             if self._standing.ended is None:
                 self.end(Code.SESSION_UNKNOWN, "the session is closed")
+            if not self._is_closed:
                 self._wiring.ledger.close_session(self.id, self._wiring.clock())
+                self._is_closed = True
 
     # --- a turn --------------------------------------------------------------------------------------------------------
 
@@ -262,6 +289,8 @@ class Session:
             idempotency_key: The caller's key, or empty.
         """
         call = "a-" + self._wiring.entropy(4).hex()
+        # What has no UTF-8 form, or is longer than any name, is the name of no tool; it is cut only to be told.
+        tool = (tool if len(tool) <= MAX_TOOL_NAME else f"{tool[:MAX_TOOL_NAME]}…").encode("utf-8", "backslashreplace").decode()
         try:
             return self._propose(call, tool, arguments, idempotency_key)
         except MalformedError as error:
@@ -270,7 +299,8 @@ class Session:
             return self._refuse(call, tool, Refused.of(Code.LEDGER_UNAVAILABLE, str(error), where="ledger"))
 
     def _propose(self, call: str, tool: str, arguments: JsonValue, idempotency_key: str) -> Prepared:
-        wiring, standing, now = self._wiring, self._standing, self._wiring.clock()
+        wiring, now = self._wiring, self._wiring.clock()
+        standing = self._see_standing(now)
         key = digest({"idempotency_key": idempotency_key}) if idempotency_key else ""
         prior = wiring.ledger.recorded(self.id, key) if key else None
         snapshot = RecordingSnapshot(wiring.world, wiring.root, wiring.case_sensitive, wiring.normalizes)
@@ -278,45 +308,54 @@ class Session:
         decision = wiring.gate.decide(proposal, standing, snapshot, now)
         match decision:
             case Refused():
-                touches = wiring.gate.reach(proposal, snapshot)
-                if touches:
-                    wiring.ledger.touch(standing.principal.tenant, touches, self._influences(), call, now)
-                return self._refuse(call, tool, decision)
+                return self._refuse(call, tool, decision, wiring.gate.reach(proposal, snapshot))
             case NoOp():
+                conflict = self._claim_key(key, decision.action.digest, call)
+                if conflict is not None:
+                    return self._refuse(call, tool, conflict)
                 self._log(EntryType.NO_OP, call, {"tool": tool}, _values(decision.action))
                 return Answered(call, text_result(f"no change: `{tool}` would change nothing, so it was not called"), "no-op")
             case Recorded():
                 return self._replay(call, tool, decision)
             case Cleared():
-                conflict = self._conflict(decision, key)
+                conflict = self._claim_key(key, decision.action.digest, call)
                 if conflict is not None:
                     return self._refuse(call, tool, conflict)
+                self._spend_approval(decision.approval)
                 body: dict[str, JsonValue] = {"tool": tool, "authorized_by": list(decision.authorized_by)}
                 self._log(EntryType.READ, call, body, _values(decision.action))
                 return Ready(call, Clearance(decision.action.call, call), decision)
             case Admissible():
                 return self._admit(decision)
 
-    def _conflict(self, decision: Cleared, key: Digest) -> Refused | None:
-        """A key names one action, whether or not it is a sink's; keys of reads are kept here, for the ledger keeps none."""
+    def _claim_key(self, key: Digest, action: Digest, call: str, *, keep: bool = True) -> Refused | None:
+        """A key names one action, whether or not it is a sink's; what the ledger does not keep of them is kept here."""
         if not key:
             return None
         with self._lock:
-            used, first = self._read_keys.setdefault(key, (decision.action.digest, decision.proposal.call))
-            if len(self._read_keys) > MAX_READ_KEYS:
-                del self._read_keys[next(iter(self._read_keys))]
-        if used == decision.action.digest:
+            used, first = self._idle_keys.get(key, (action, call))
+            if keep:
+                self._idle_keys[key] = (used, first)
+            if len(self._idle_keys) > MAX_READ_KEYS:
+                del self._idle_keys[next(iter(self._idle_keys))]
+        if used == action:
             return None
         return Refused.of(
             Code.KEY_REUSE_CONFLICT, f"the idempotency key was used for another action (call `{first}`)", where="key"
         )
 
+    def _spend_approval(self, id: str) -> None:
+        """An approval is for one use; the ledger knows of it only where it was drawn from."""
+        if id:
+            with self._lock:
+                kept = tuple(approval for approval in self._standing.approvals if approval.id != id)
+                self._standing = replace(self._standing, approvals=kept)
+
     def _admit(self, admissible: Admissible) -> Prepared:
         wiring, call, tool = self._wiring, admissible.proposal.call, admissible.proposal.tool
-        read = self._read_keys.get(admissible.proposal.idempotency_key)
-        if read is not None:
-            detail = f"the idempotency key was used for another action (call `{read[1]}`)"
-            return self._refuse(call, tool, Refused.of(Code.KEY_REUSE_CONFLICT, detail, where="key"))
+        conflict = self._claim_key(admissible.proposal.idempotency_key, admissible.action.digest, call, keep=False)
+        if conflict is not None:
+            return self._refuse(call, tool, conflict)
         openings: list[Opening] = []
 
         def describe(manifest: Manifest, found: Admissible) -> LogEntry:
@@ -328,11 +367,16 @@ class Session:
         )
         match answer:
             case Refused():
-                return self._refuse(call, tool, answer)
+                return self._refuse(call, tool, answer, _reached(admissible))
             case Recorded():
                 return self._replay(call, tool, answer)
             case Lease():
-                wiring.openings.put(openings, session=self.id, now=wiring.clock())
+                self._spend_approval(admissible.approval)
+                try:
+                    wiring.openings.put(openings, session=self.id, now=wiring.clock())
+                except LedgerError:
+                    self._settle(answer, admissible, Outcome(State.FAILED, detail="the openings could not be kept"))
+                    raise
                 # The commitment is checked again, after the draw and before the sink.
                 changed = stale(admissible.reads, wiring.world)
                 if changed:
@@ -378,10 +422,10 @@ class Session:
     ) -> Finished:
         tool = decision.proposal.tool
         outcome, refused = self._judge_outcome(decision, answer)
-        receipt = self._settle(lease, decision, outcome)
         if outcome.state is not State.FAILED:
             with self._lock:
-                self._own.update(touched_by((*decision.action.call.fields, *decision.action.derived), decision.effect))
+                self._own.update(_reached(decision))
+        receipt = self._settle(lease, decision, outcome)
         if isinstance(answer, Answer):
             self._receive_result(decision.contract, decision.action.call, prepared.id, answer)
             if outcome.state is State.DONE and not answer.failed:
@@ -399,16 +443,18 @@ class Session:
         """What is known of the effect: compared with the commitment where it can be seen, else the sink's own word."""
         world = self._wiring.world
         seen = decision.effect.assurance is not Assurance.DECLARED
+        # INVARIANT (certain-outcome): an effect counts as done, or as not done, only where the world tells it of every atom.
+        told = seen and tells(decision.effect)
         if isinstance(answer, NotStarted):
             return Outcome(State.FAILED, detail=str(answer.reason.code)), Refused((answer.reason,))
         if isinstance(answer, OutcomeUnknown):
             # Where the effect can be seen, the world answers what the sink did not.
-            if seen and not differences(decision.effect, self._wiring.root, world):
+            if told and not differences(decision.effect, self._wiring.root, world):
                 return Outcome(State.DONE, detail="reconciled: the effect is there"), Refused((answer.reason,))
             return Outcome(State.OUTCOME_UNKNOWN, detail=str(answer.reason.code)), Refused((answer.reason,))
         if not seen:
             return Outcome(State.DONE, answer.result), None
-        if answer.failed and not stale(decision.reads, world):
+        if answer.failed and told and not stale(decision.reads, world):
             return Outcome(State.FAILED, answer.result, detail="the sink failed and nothing changed"), None
         found = differences(decision.effect, self._wiring.root, world)
         if found:
@@ -479,13 +525,18 @@ class Session:
                     epoch=standing.epoch,
                     now=now,
                 )
-                known = {release.id for release in self._standing.releases}
-                new = tuple(release for release in found if release.id not in known)
-                if new or notes:
-                    body: dict[str, JsonValue] = {"declassifier": declassifier.name, "released": len(new), "skipped": len(notes)}
-                    hidden: dict[str, JsonValue] = {"values": [release.value.canonical for release in new], "notes": list(notes)}
+                if found or notes:
+                    body: dict[str, JsonValue] = {
+                        "declassifier": declassifier.name,
+                        "released": len(found),
+                        "skipped": len(notes),
+                    }
+                    hidden: dict[str, JsonValue] = {
+                        "values": [release.value.canonical for release in found],
+                        "notes": list(notes),
+                    }
                     self._log(EntryType.RELEASE, id, body, hidden)
-                self._standing = replace(self._standing, releases=(*self._standing.releases, *new))
+                self._standing = replace(self._standing, releases=_renew(self._standing.releases, found))
             for evidence_source in sources:
                 record = collect(evidence_source, contract, call, answer.result, segment, now)
                 if record is not None:
@@ -496,7 +547,12 @@ class Session:
         # The oldest texts are let go; who could have influenced the agent is never forgotten.
         self._seen.setdefault(segment.source.name, None)
         segments = (*self._standing.segments, segment)[-MAX_SEGMENTS:]
-        self._standing = replace(self._standing, segments=segments)
+        total = sum(len(kept.text) for kept in segments)
+        first = 0
+        while total > MAX_CONTEXT:
+            total -= len(segments[first].text)
+            first += 1
+        self._standing = replace(self._standing, segments=segments[first:])
 
     def _influences(self) -> tuple[str, ...]:
         """The untrusted sources that the agent has seen in this session: any of them may have steered it."""
@@ -504,8 +560,12 @@ class Session:
 
     # --- what is said and written --------------------------------------------------------------------------------------
 
-    def _refuse(self, call: str, tool: str, refused: Refused) -> Answered:
+    def _refuse(self, call: str, tool: str, refused: Refused, touches: Sequence[tuple[str, str]] = ()) -> Answered:
+        """Log a refusal. What the call would have touched is no source for later sessions either (design, section 2)."""
         try:
+            if touches:
+                tenant, now = self._standing.principal.tenant, self._wiring.clock()
+                self._wiring.ledger.touch(tenant, touches, self._influences(), call, now)
             self._log(EntryType.REFUSAL, call, _codes(tool, refused), _details(refused))
         except LedgerError as error:
             refused = refused + Refused.of(Code.LEDGER_UNAVAILABLE, f"the refusal could not be logged: {error}", where="log")
@@ -570,6 +630,10 @@ class Session:
         return f"{prefix}{self._counter}"
 
 
+def _reached(decision: Admissible) -> tuple[tuple[str, str], ...]:
+    return touched_by((*decision.action.call.fields, *decision.action.derived), decision.effect)
+
+
 def _values(action: Action) -> dict[str, JsonValue]:
     """The protected and fixed values of a call, by their path, as log and `explain` name them."""
     return {
@@ -579,8 +643,23 @@ def _values(action: Action) -> dict[str, JsonValue]:
     }
 
 
+def _renew(known: tuple[Release, ...], found: tuple[Release, ...]) -> tuple[Release, ...]:
+    """All releases, a newer one of the same value from the same place and declassifier in place of the older.
+
+    Values that were released before stay candidates, so that reading again never makes one of several the only one. Where there
+    are more than a session can use nothing of it holds: no choice among them could be told from what a flood reached.
+    """
+
+    def place(release: Release) -> tuple[str, str, str, str, str]:
+        return (release.declassifier, release.destination, release.position, release.value.type, str(release.value.canonical))
+
+    fresh = {place(release) for release in found}
+    kept = (*(release for release in known if place(release) not in fresh), *found)
+    return kept if len(kept) <= MAX_RELEASES else ()
+
+
 def _codes(tool: str, refused: Refused) -> dict[str, JsonValue]:
-    return {"tool": tool[:200], "reasons": list(refused.codes)}
+    return {"tool": tool, "reasons": list(refused.codes)}
 
 
 def _details(refused: Refused) -> dict[str, JsonValue]:
@@ -635,9 +714,12 @@ def result_text(result: Mapping[str, JsonValue]) -> str:
     structured = result.get("structuredContent")
     if structured is not None and not parts:
         parts.append(_json(structured))
-    return "\n".join(parts)
+    return "\n".join(parts).encode("utf-8", "replace").decode()
 
 
 def _json(value: JsonValue) -> str:
-    """Readable, for any JSON that a server can send, numbers of any size among it."""
-    return json.dumps(value, ensure_ascii=False, indent=1, default=dict)
+    """Readable, for any JSON that a server can send, numbers of any size among it; empty for what an in-process tool made up."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=1, default=dict)
+    except (TypeError, ValueError, RecursionError):
+        return ""

@@ -2,6 +2,7 @@
 
 - Each `fs.*` atom is compared with the disk now: `after` with the bytes, absence with absence, a link with its text.
 - `git.index` and `git.ref` atoms are compared with git now. What a hook or a filter decides has no `after`, and is not compared.
+- What cannot be told (`fs.touch`, a hook, a write of bytes that nobody stated) is no difference; `tells` says if there is such.
 - What was not in the effect is not looked for: the assurance `checked` says that a window is open.
 
     >>> differences(effect, "/srv/repo", world)       # doctest: +SKIP
@@ -51,6 +52,30 @@ def differences(effect: Effect, root_path: str, world: World) -> tuple[str, ...]
         if problem:
             found.append(f"{atom.kind} `{atom.target}`: {problem}")
     return tuple(found)
+
+
+def tells(effect: Effect) -> bool:
+    """Whether the world shows of every atom if it happened; only then is `differences` a word on the whole effect."""
+    told = {atom.kind for atom in effect.atoms if _is_told(atom)}
+    # A ref that moved is the commit or the checkout that moved it.
+    follow = {"git.commit", "git.checkout"} if "git.ref" in told else set()
+    return all(_is_told(atom) or atom.kind in follow for atom in effect.atoms)
+
+
+def _is_told(atom: Atom) -> bool:
+    if atom.pattern:
+        return False
+    match atom.kind:
+        case "fs.read" | "fs.create" | "fs.delete" | "fs.mkdir" | "fs.rmdir" | "fs.symlink":
+            return True  # nothing to tell, or there and not there
+        case "fs.write":
+            return isinstance(atom.attributes.get("after"), str)
+        case "git.index":
+            return atom.attributes.get("gone") is True or atom.attributes.get("after") is not None
+        case "git.ref":
+            return isinstance(atom.attributes.get("after") or atom.attributes.get("tree"), str)
+        case _:
+            return False
 
 
 def _bytes(atom: Atom, path: str, world: World) -> str:
