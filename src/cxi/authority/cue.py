@@ -75,6 +75,7 @@ EXCEPTIONS: Final = _words(
     " sem exceto zonder behalve uitgezonderd"
 )
 EXCEPTION_PHRASES: Final = _phrases(
+    "as opposed to",
     "instead of", "rather than", "other than", "apart from", "aside from", "save for", "in place of", "in lieu of", "in spite of",
     "with the exception", "au lieu", "plutôt que", "à part", "en vez", "en lugar", "em vez", "em lugar", "invece di",
     "invece che", "al posto", "a parte", "a meno", "in plaats", "bis auf",
@@ -100,6 +101,7 @@ CONDITIONS: Final = _words(
     " wanneer indien zodra tenzij mits misschien anders"
 )
 CONDITION_PHRASES: Final = _phrases(
+    "failing that", "event of", "event that",
     "in case", "as long as", "so long as", "as soon as", "in the event", "on condition", "or else", "by the time",
     "à moins", "dès que", "au cas", "a menos", "en caso", "a no ser", "a meno che", "nel caso", "se não", "em caso", "no caso",
     "provided that", "given that", "only once", "es sei", "im falle", "in het geval",
@@ -119,7 +121,7 @@ PREDICATES: Final = _words(
 
 # --- reported speech: the whole sentence.
 REPORTS: Final = _words(
-    "said says asks asked wants wanted wrote writes told tells claims claimed suggests suggested recommends"
+    "typed said says asks asked wants wanted wrote writes told tells claims claimed suggests suggested recommends"
     " recommended states stated"
     " mentions mentioned instructs instructed demands demanded insists insisted thinks believes proposes proposed"
     " quoth replied replies"
@@ -231,7 +233,12 @@ ACTS: Final = _words(
 PRONOUNS: Final = _words("it them this that these those either both her him him. anything")
 THINGS: Final = _words("file files folder folders directory ticket tickets branch page document row record message mail")
 # What stands behind one of these and a colon is text to be carried, not to be obeyed.
-CONTENT: Final = _words("message text body subject comment note reply title saying stating reading content description caption")
+CONTENT: Final = _words(
+    "message text body subject comment note reply title saying stating reading content description caption"
+    " log output trace traceback stacktrace stack transcript excerpt snippet quote quoted email response feedback"
+    " complaint pasted typed"
+    " error warning"
+)
 
 ARTICLES: Final = _words("the a an this that my our your its new existing file folder directory dir branch path")
 ABBREVIATIONS: Final = _words(

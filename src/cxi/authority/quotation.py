@@ -2,6 +2,7 @@
 
 - Shown, in blocks: fenced and indented code, `>` quotes with their lazy continuation, text between a pair of tags, HTML comments,
   a pasted transcript, and forwarded or replied mail: everything from its first line on.
+- Shown as well: what a program printed (a stack trace, a dated or levelled log line, a diff, a prompt), to the next blank line.
 - Shown, in a line: what stands in quotes, backticks or `~~`. One word alone in quotes or backticks is no quotation but a `name`.
 - A mark that opens and never closes, or closes badly, opens a quotation to the end: which words it covers cannot be told.
 - Apostrophes inside a word open nothing.
@@ -68,6 +69,12 @@ _HEADER: Final = re.compile(
 )
 _TURN: Final = re.compile(r"[\[<(|]*(?:system|assistant|user|human|ai|tool|model)[\]>)|]*\s*:", re.IGNORECASE)
 
+_PRINTED: Final = re.compile(
+    r"[ \t]*(?:Traceback \(most recent call last\)|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|File \".{1,500}\", line \d"
+    r"|\[?(?:ERROR|WARN|WARNING|INFO|DEBUG|TRACE|FATAL|FAILED)\b|[A-Za-z_.]{1,80}(?:Error|Exception): "
+    r"|at .{1,200}\(.{1,200}:\d{1,9}\)|[$%] \S|diff --git |@@ -\d|\+\+\+ |>>> )"
+)
+
 _PAIRS: Final = MappingProxyType(
     {"“": "”", "„": "“”", "‟": "”", "«": "»", "»": "«", "‹": "›", "›": "‹", "「": "」", "『": "』", "‘": "’", "‚": "‘’"}
 )
@@ -79,7 +86,7 @@ def regions(text: str) -> tuple[Region, ...]:
     """Every part of a text that is shown or is a name in quotes, in order and not overlapping."""
     found: list[Region] = []
     masked = text
-    for read in (_fences, _block_quotes, _tags, _forwarded, _indented):
+    for read in (_fences, _block_quotes, _tags, _forwarded, _indented, _printed):
         new = list(read(masked))
         found += new
         masked = mask(masked, new, "\n")
@@ -232,6 +239,20 @@ def _indented(text: str) -> Iterator[Region]:
             yield Region(start, end, "fenced")
             start = -1
         previous_blank = False
+    if start >= 0:
+        yield Region(start, end, "fenced")
+
+
+def _printed(text: str) -> Iterator[Region]:
+    """What a program printed, from a line that looks like it to the next blank line."""
+    start, end = -1, 0
+    for line in _lines(text):
+        if start >= 0 and line.blank:
+            yield Region(start, end, "fenced")
+            start = -1
+        elif start < 0 and _PRINTED.match(line.text):
+            start = line.start
+        end = line.end
     if start >= 0:
         yield Region(start, end, "fenced")
 

@@ -1,7 +1,8 @@
 """What does the person's own text ask for, clause by clause?
 
 - A clause gives authority to the values it names, unless it is `negated`, a `question`, `conditional`, `reported`, `quoted`,
-  `fenced`, `forwarded` or `unread` (of a language whose negation is not known): then it gives nothing. What is unsure gives nothing.
+  `fenced`, `forwarded` or `unread` (of a language whose negation is not known): then it gives nothing. What is unsure gives
+  nothing.
 - A sentence ends at `.`, `!`, `?` before a blank, at a blank line, at a list item, and before a line that begins with a capital.
 - A clause ends with its sentence, at `;`, at `but`, and before a coordinator that a negation follows directly: "fix a.py and
   don't touch b.py" keeps its left side. No other `and`, `or` or comma ends a negation: "don't edit a.py, edit b.py instead" gives
@@ -55,8 +56,7 @@ class Clause:
         text: Its exact text.
         span: Where it stands in the text.
         affirmed: Whether what it names has the request's authority.
-        why: Why not: `negated`, `question`, `conditional`, `quoted`, `fenced`, `forwarded`, `reported` or `unread`; empty where
-            affirmed.
+        why: Why not: `negated`, `question`, `conditional`, `quoted`, `fenced`, `forwarded`, `reported` or `unread`; or empty.
         sentence: The index of its sentence; what is shown in a sentence has the sentence's.
         host: For a quotation inside a sentence, the index of the clause around it; else -1.
         holes: Where quotations stand in it.
@@ -288,13 +288,17 @@ def clauses(text: str) -> tuple[Clause, ...]:
         own: list[Clause] = []
         for start, end in _sentences(parsed, unit):
             own += _split(text, parsed, start, end, sentence, given, inline)
-            given = given if rest or given == "reported" else _carried(given, own, parsed, end, unit)
+            if any(clause.why == "quoted" for clause in own):
+                given = "quoted"  # text to be carried has begun; where it ends, nothing says
+            given = given if rest or given in ("reported", "quoted") else _carried(given, own, parsed, end, unit)
             sentence += 1
         unit.why = own[-1].why if own else given
         unit.ends = parsed[unit.start : unit.end].rstrip(" \t\n*_`\ufffc")[-1:]
         previous.append(unit)
         if any(clause.why == "reported" for clause in own) and unit.ends == ":":
             rest = "reported"
+        elif unit.ends == ":" and any(token.word in cue.CONTENT for token in _tokens(parsed[unit.start : unit.end])[-1:]):
+            rest = "quoted"
         found += own
     found = _refer_back(found, parsed)
     return _with_shown(text, found, blocks, inline, sentence)
