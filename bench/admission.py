@@ -1,6 +1,6 @@
 """What does one admission cost, beside the least that any gate would have to do?
 
-- **CPU**: `Session.propose` of a file write that is admitted, everything on a file system in memory, against `rfc8785` and SHA-256
+- **CPU**: `Session.propose` of a file write that is admitted, all of it on a file system in memory, against `rfc8785` and SHA-256
   of the same manifest, the same `cedarpy` calls (one an atom, one for the call, over the same parsed policies, schema and JSON
   text) and SHA-256 of the content, which is all that a file write's payload needs of a parser. `time.process_time`.
 - **Durable**: the same turn on a disk, against one durable SQLite commit of one row on the same disk. Wall clock.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn, TypeAlias
 
 import orjson
@@ -139,34 +139,38 @@ _DECODER: Final = json.JSONDecoder(
 
 
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
+_BREADTH: Final = 10_000
 
 
 def _is_exact(value: JsonValue) -> bool:
     """Whether sorted orjson is RFC 8785 for a value just as it stands, which is so for nearly all that is hashed here.
 
-    That is: exact dicts and lists of text, integers, booleans and None, with ASCII keys, and too few containers to be nested
-    beyond the limit. What is not is looked at again, more slowly; orjson itself refuses great integers and lone surrogates.
+    That is: exact dicts and lists of text, integers, booleans and None, with ASCII keys, not nested beyond the limit. What is
+    not is looked at again, more slowly; orjson itself refuses great integers and lone surrogates.
     """
     if type(value) in _SCALARS:
         return True
-    pending: list[JsonValue] = [value]
-    for item in pending:  # grows on the way
-        inner: Iterable[JsonValue]
-        if type(item) is dict:
-            for key in item:
-                if type(key) is not str or not key.isascii():
-                    return False
-            inner = item.values()
-        elif type(item) is list:
-            inner = item
-        else:
+    level: list[JsonValue] = [value]
+    for _ in range(MAX_DEPTH):
+        below: list[JsonValue] = []
+        for item in level:
+            kind = type(item)
+            if kind is dict:
+                for key, part in item.items():  # type: ignore[union-attr]  # an exact dict
+                    if type(key) is not str or not key.isascii():
+                        return False
+                    if type(part) not in _SCALARS:
+                        below.append(part)
+            elif kind is list:
+                below += [part for part in item if type(part) not in _SCALARS]  # type: ignore[union-attr]  # an exact list
+            else:
+                return False
+        if not below:
+            return True
+        if len(below) > _BREADTH:  # a value that holds itself twice would double at each level
             return False
-        for leaf in inner:
-            if type(leaf) not in _SCALARS:
-                pending.append(leaf)
-        if len(pending) > MAX_DEPTH:
-            return False
-    return True
+        level = below
+    return False
 
 
 def _plain(value: JsonValue, floats: bool, depth: int) -> tuple[JsonValue, bool]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from cxi.effects.base import Snapshot
@@ -89,6 +90,7 @@ def parents(path: str) -> Iterator[str]:
         yield path
 
 
+@lru_cache(maxsize=4096)
 def folded(path: str) -> tuple[str, ...]:
     """The folded components of an absolute path."""
     return tuple(fold(part) for part in path.split("/") if part)
