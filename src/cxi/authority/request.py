@@ -1,7 +1,7 @@
 """What does the person's own text ask for, clause by clause?
 
 - A clause gives authority to the values it names, unless it is `negated`, a `question`, `conditional`, `reported`, `quoted`,
-  `fenced`, `forwarded` or `unread` (of a language whose negation is unknown): then it gives nothing. What is unsure gives nothing.
+  `fenced`, `forwarded` or `unread` (in a language that is not read): then it gives nothing. What is unsure gives nothing.
   nothing.
 - A sentence ends at `.`, `!`, `?` before a blank, at a blank line, at a list item, and before a line that begins with a capital.
 - A clause ends with its sentence, at `;`, at `but`, and before a coordinator that a negation follows directly: "fix a.py and
