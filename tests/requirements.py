@@ -78,10 +78,11 @@ PROMISES: Final = (
         "a server is sent the manifest's canonical values, never the bytes received",
         ("tests/unit/authority/test_reading.py::test_the_arguments_are_written_anew_from_canonical_values",),
     ),
-    _waiting(
+    Promise(
         "turn.session-bound",
         "threat-model.md",
         "a call that maps to no open session may only list; sessions share nothing but registry, ledger and log",
+        ("tests/attacks/test_unlinked_sessions.py",),
     ),
     Promise(
         "turn.origin-index",
