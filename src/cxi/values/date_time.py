@@ -6,7 +6,7 @@
   dates.
 - Only whole words of these two forms are found in a text; "next Tuesday" is nobody's date.
 
-    >>> DateTime().parse("2024-03-01T01:30:00.500+02:00", root).canonical  # doctest: +SKIP
+    >>> DateTime().parse("2024-03-01T01:30:00.500+02:00", None).canonical
     '2024-02-29T23:30:00.5Z'
 """
 

@@ -4,7 +4,7 @@
 - `fold: true` reads strings whatever their case; canonical is the spelling that the contract declares.
 - In a text only string values are found, as whole words or phrases.
 
-    >>> Enum(("open", "closed")).parse("Open", root).codes  # doctest: +SKIP
+    >>> Enum(("open", "closed")).parse("Open", None).codes
     ('FIELD_TYPE',)
 """
 

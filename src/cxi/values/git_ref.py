@@ -7,8 +7,8 @@
   `^{/fix}`).
 - Canonical is the text; a full object id is in lower case.
 
-    >>> GitRef().parse("feature/x.lock", root).codes  # doctest: +SKIP
-    ('FIELD_TYPE',)
+    >>> is_branch_name("feature/x"), is_branch_name("feature/x.lock"), is_branch_name("HEAD~1")
+    (True, False, False)
 """
 
 # ruff: noqa: ARG002  -- a type takes what its protocol hands it

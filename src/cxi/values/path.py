@@ -11,8 +11,7 @@
 - On a file system that folds case or normalizes names, canonical is as spelled on disk.
 - Refused: magic links (/proc, /sys, /dev/fd), where the kernel's answer depends on who asks; characters that nobody sees.
 
-    >>> value_type("RepoPath", {}).parse("src/../src//tax.py", root).canonical  # doctest: +SKIP
-    'src/tax.py'
+    RepoPath().parse("src/../src//tax.py", root)  is  Value("RepoPath", "src/tax.py", "/repo/src/tax.py")
 """
 
 from __future__ import annotations

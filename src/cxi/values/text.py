@@ -7,7 +7,7 @@
   that has that key alone is wrapped as well, so no two payloads share a form.
 - `Integer` and `Boolean` are JSON's own, never text that looks like them.
 
-    >>> Integer(1, 10).parse(True, root).codes  # doctest: +SKIP
+    >>> Integer(1, 10).parse(True, None).codes
     ('FIELD_TYPE',)
 """
 

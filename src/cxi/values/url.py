@@ -7,7 +7,7 @@
   blanks, controls, `http:/host`, raw characters outside RFC 3986, `'` in a query, broken escapes, port 0, an empty `?` or `#`.
 - Only `http` and `https`, or the schemes that the parameter `schemes` names.
 
-    >>> Url().parse("HTTP://EXAMPLE.com:80/a/./b/../%7euser?q=%c3%a9", root).canonical  # doctest: +SKIP
+    >>> read_url("HTTP://EXAMPLE.com:80/a/./b/../%7euser?q=%c3%a9")
     'http://example.com/a/~user?q=%C3%A9'
 """
 

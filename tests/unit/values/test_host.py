@@ -80,6 +80,7 @@ def test_every_spelling_of_a_host_has_one_form(raw: str, expected: str) -> None:
         "example.com\\@evil.com",
         "ex%61mple.com",
         "faß.de",
+        "faß.aⱥ.com",
         "βόλος.com",
         "☃.net",
         "xn--a",

@@ -136,6 +136,12 @@ def test_magic_links_are_refused_everywhere(root: Root, raw: str) -> None:
     assert canonical("magic", root, FilePath()) == "PATH_UNRESOLVED"
 
 
+def test_magic_folders_are_refused_where_nothing_stands_there_yet() -> None:
+    for raw in ("/proc", "/proc/self", "/dev/fd/0", "/dev/stdin"):
+        assert canonical(raw, Root("/root", EmptyView()), FilePath("keep")) == "PATH_UNRESOLVED"
+    assert canonical("/process", Root("/root", EmptyView()), FilePath()) == "/process"
+
+
 def test_a_link_in_the_last_place_is_followed_or_kept(root: Root) -> None:
     (Path(root.path) / "link").symlink_to("src/tax.py")
     (Path(root.path) / "folder").symlink_to("src")

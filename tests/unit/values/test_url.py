@@ -183,7 +183,8 @@ def test_python_sees_the_same_host_port_and_resource(raw: str) -> None:
         return
     ours, theirs = urlsplit(found), httpx2.URL(raw)
     assert (theirs.scheme, httpx2.URL(found).raw_host) == (ours.scheme, (ours.hostname or "").encode())
-    assert (ours.port or 0) == (httpx2.URL(found).port or 0) == (theirs.port or 0)
+    default = {"http": 80, "https": 443}[ours.scheme]
+    assert (ours.port or default) == (httpx2.URL(found).port or default) == (theirs.port or default)
     # urllib takes no dot segments out; what it would send names the same resource once they are gone
     assert unquote(ours.query) == unquote(urlsplit(raw).query)
     assert str(httpx2.URL(found)) == found
