@@ -307,6 +307,8 @@ UNREAD = [
     "Nu modifica src/a.py",
     "Jangan ubah src/a.py",
     "src/a.py must stay as it is",
+    "It would be bad to edit src/a.py.",
+    "Editing src/a.py would be a mistake.",
     "src/a.py has to stay the way it was",
     "src/a.py should remain as it was",
 ]

@@ -66,6 +66,13 @@ NEGATED_PHRASES: Final = _phrases(
     "must remain",
     "should remain",
     "stay put",
+    "be bad",
+    "be wrong",
+    "be unwise",
+    "be dangerous",
+    "bad idea",
+    "terrible idea",
+    "a mistake",
     "stay the",
 )
 # --- negation that takes something out of what stands before it: it never leaves the left side as it was.
