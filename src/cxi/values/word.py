@@ -30,7 +30,7 @@ _TRAILING: Final = frozenset(".,;:!?…\"'`“”‘’«»」—–|")
 _BRACKETS: Final = MappingProxyType({")": "(", "]": "[", "}": "{", ">": "<"})
 _POSSESSIVE: Final = ("'s", "’s")
 _CLOSERS: Final = MappingProxyType({opener: closer for closer, opener in _BRACKETS.items()})
-_EDGE: Final = _LEADING | _TRAILING | frozenset(_BRACKETS)
+_EDGE: Final = _LEADING | _TRAILING | frozenset(_BRACKETS) | {"*"}
 
 
 @dataclass(frozen=True, slots=True)
