@@ -241,6 +241,14 @@ def test_a_clock_that_goes_back_opens_no_window(case) -> None:
     assert codes(case.consume("b", limit=1, window=60.0, now=1059.0)) == ("GRANT_EXHAUSTED",)
 
 
+def test_a_clock_that_goes_back_does_not_confuse_the_sequence(ledger: SqliteLedger, case) -> None:
+    case.settle(case.lease("a", now=1000.0))
+    case.settle(case.lease("b", now=500.0))
+    assert codes(case.consume("c", sequence=2)) == ("CAPABILITY_USED",)
+    assert case.lease("c", now=400.0).manifest.invocation.sequence == 3
+    assert ledger.drawn("s-1", "fix/files.write_file", 0.0) == 3
+
+
 @pytest.mark.parametrize("sequence", [0, 1, 3])
 def test_only_the_next_sequence_is_drawn(case, sequence: int) -> None:
     case.settle(case.lease("a"))
