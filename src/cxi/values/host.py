@@ -38,8 +38,6 @@ _LOOKS_LIKE_NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
 _ADDRESS6: Final = re.compile(r"[0-9A-Fa-f:.]{2,45}")
 _QUAD: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 _DOTS: Final = re.compile("[.\u3002\uff0e\uff61]")  # what UTS 46 holds to be a dot
-# Deviation characters of UTS 46: IDNA 2003 and 2008 send them to different names.
-_DEVIATIONS: Final = frozenset("ßẞς\u200c\u200d")
 # Mapped, compatible (RFC 4291), translated (RFC 2765) and NAT64 (RFC 6052) addresses.
 _HOLD_IPV4: Final = tuple(map(ipaddress.IPv6Network, ("::ffff:0:0/96", "::/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
 
@@ -117,8 +115,6 @@ def _to_ascii(raw: str) -> str | Refused:
     """Lower-case ASCII by UTS 46, dots folded; labels are not judged yet."""
     if raw.isascii():
         return raw.lower()
-    if _DEVIATIONS.intersection(raw):
-        return _refuse("readers send `ß` and `ς` to different names", needs="write the host in its `xn--` form")
     try:
         mapped = idna.uts46_remap(raw, std3_rules=False)
     except idna.IDNAError:
@@ -132,6 +128,7 @@ def _to_ascii(raw: str) -> str | Refused:
             return _refuse("the host is no domain name (IDNA 2008)")
     found = ".".join(labels)
     try:
+        # Python's own codec is IDNA 2003, which sends `ß` to `ss`
         if raw.encode("idna").decode("ascii").lower().rstrip(".") != found.rstrip("."):
             return _refuse("IDNA 2003 and 2008 send the host to different names", needs="write the host in its `xn--` form")
     except UnicodeError:

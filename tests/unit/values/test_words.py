@@ -19,6 +19,7 @@ from cxi.values.word import is_whole, unquote, words
         ("(app/(group)/x)", ["app/(group)/x"]),
         ("go to ../..", ["go", "to", "../.."]),
         ("**src/tax.py** _x_", ["src/tax.py", "_x_"]),
+        ("all *.py and src/**, **/x or *", ["all", "*.py", "and", "src/**", "**/x", "or", "*"]),
         ("__init__.py's end", ["__init__.py", "end"]),
         ("<https://a.example/b>.", ["https://a.example/b"]),
         ("> quoted", ["quoted"]),
