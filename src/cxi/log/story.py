@@ -181,7 +181,9 @@ def _add(story: Story, kind: EntryType, body: Mapping[str, JsonValue], opened: M
         case EntryType.REFUSAL:
             reasons = opened.get("reasons")
             if isinstance(reasons, list):
-                story.reasons = [{key: str(value) for key, value in item.items()} for item in reasons if isinstance(item, Mapping)]
+                story.reasons = [
+                    {key: str(value) for key, value in item.items()} for item in reasons if isinstance(item, Mapping)
+                ]
             else:
                 blank = {"where": ERASED, "detail": ERASED, "needs": ""}
                 story.reasons = [{"code": code, **blank} for code in _strings(body.get("reasons"))]
