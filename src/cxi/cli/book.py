@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,7 @@ from cxi.errors import LedgerError
 from cxi.guard import CHECKPOINTS, LEDGER, OPENINGS
 from cxi.ledger.sqlite import SqliteLedger
 from cxi.log.checkpoint import CheckpointFile, sign
-from cxi.log.entry import ChainedEntry, EntryType
+from cxi.log.entry import ChainedEntry, EntryType, LogEntry
 from cxi.log.envelope import export_public
 from cxi.log.key import load_key
 from cxi.log.opening import OpeningStore
@@ -83,6 +84,19 @@ class Book:
         now = time.time()
         head = replace(self.ledger.head(now), size=settlement.seq, hash=settlement.hash, time=now)
         return issue(admission, settlement, sign(head, self._key), self._key)
+
+    def erase(self, *, session: str, before: float | None, reason: str) -> int:
+        """Erase openings, and log that a person did."""
+        count = self._openings.erase(session=session, before=before)
+        body: dict[str, JsonValue] = {
+            "act": "erase",
+            "by": getpass.getuser(),
+            "reason": reason,
+            "session": session,
+            "erased": count,
+        }
+        self.ledger.append(LogEntry(EntryType.PERSON, "", "", body), time.time(), durable=True)
+        return count
 
     def close(self) -> None:
         """Close what is open."""

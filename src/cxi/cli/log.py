@@ -134,6 +134,26 @@ def check_receipt(
     say(f"verified: {answer.call} {answer.state}, assurance {answer.assurance}, carriage {answer.carriage}", GREEN)
 
 
+@app.command("erase")
+def erase(
+    reason: Annotated[str, typer.Option("--reason", help="why, for the log")],
+    config: Config = "",
+    session: Session = "",
+    days: Annotated[int, typer.Option("--older-than", min=0, help="all that is older than this many days")] = -1,
+    json: Json = False,
+) -> None:
+    """Erase the values behind the log's commitments; the chain still verifies, and what is erased cannot be shown again."""
+    if not session and days < 0:
+        fail("say what to erase: `--session ID`, `--older-than DAYS`, or both")
+        raise typer.Exit(2)
+    with open_book(config) as book:
+        count = book.erase(session=session, before=time.time() - days * 86_400 if days >= 0 else None, reason=reason)
+    if json:
+        give({"erased": count})
+        return
+    say(f"erased: {count} openings")
+
+
 @app.command("key")
 def key(config: Config = "") -> None:
     """The log's public key, PEM."""
