@@ -1,10 +1,10 @@
 """What does `cxi gateway` add to a tool call of the official SDK over stdio?
 
-- Two connections of the official client, to the same server: one bare, one through the gateway. Calls alternate between them, and
-  both must answer the same. Wall clock, on a disk; `added` is the ratio of the medians less one, and the 99th percentile of all
-  calls stands beside it.
-- Reads and durable calls, of the example file server and of `mcp-server-git`. A durable call is one that the gate admits as a sink:
-  its lease and its log entry are synced before the server is asked.
+- Two connections of the official client, to the same server: one bare, one through the gateway. Rounds of calls alternate
+  between them, and both must answer the same. Wall clock, on a disk; `added` is the ratio of the medians less one, and the 99th
+  percentile of all calls stands beside it.
+- Reads and durable calls, of the example file server and of `mcp-server-git`. A durable call is one that the gate admits as a
+  sink: its lease and its log entry are synced before the server is asked.
 
     python bench/gateway.py [--json] [--rounds 15] [--calls 20] [--disk FOLDER] [--git-server PROGRAM] [--profile CASE]
 """

@@ -6,6 +6,7 @@
 - Entities and context are checked by Cedar against the request's own action in the schema: an attribute that is missing, mistyped
   or unknown is an error, never silently absent. That costs a fifth of a decision and buys what validation presumes.
 - INVARIANT (no-escapes): no key `__entity`, `__extn` or `__expr` reaches Cedar, which would read it as no record.
+- Policies, schema and registry are frozen, and Cedar reads no clock: the very same question, byte for byte, is asked once.
 - Ids and strings are any text: they are passed in JSON, never as Cedar's syntax.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
 
@@ -39,6 +41,7 @@ ABSENT: Final[Mapping[str, Mapping[str, JsonValue]]] = {
 }
 _RAISED: Final = re.compile(r"policy `policy(\d+)`:? ?(.*)", re.DOTALL)
 _SLICES: Final = 4096  # policy sets kept parsed
+_ANSWERS: Final = 4096  # answers of Cedar that are kept
 
 
 class InForce(Protocol):
@@ -49,6 +52,15 @@ class InForce(Protocol):
 
     @property
     def schema(self) -> SchemaJson: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What Cedar answered: the decision, what it says of errors, and the policies that hold, by its own names."""
+
+    decision: Decision
+    errors: tuple[str, ...]
+    holding: tuple[str, ...]
 
 
 class CedarMonitor:
@@ -66,6 +78,7 @@ class CedarMonitor:
         self._slices = Slices.of(self._policies)
         self._forbids = tuple(policy for policy in self._policies if policy.effect == "forbid")
         self._everything = tuple(range(len(self._policies))) if whole else None
+        self._answer = lru_cache(maxsize=_ANSWERS)(self._ask_cedar)
         self._handle = lru_cache(maxsize=_SLICES)(self._parse_slice)
         self._schema_of = lru_cache(maxsize=None)(self._parse_schema)
         self._met = lru_cache(maxsize=None)(self._forbids_of)
@@ -96,25 +109,20 @@ class CedarMonitor:
             if (b"__e" in entities or b"__e" in record) and (escape := next(_escapes(request), None)):
                 detail = f"a value holds the key `{escape}`, which Cedar reads as an escape"
                 return Refused.of(Code.POLICY_ERROR, detail, where=where)
-            asked = {
-                "principal": {"type": "Agent", "id": request.agent},
-                "action": {"type": "Action", "id": request.action},
-                "resource": {"type": resource.type, "id": resource.id},
-                "context": record.decode(),
-            }
-            result = is_authorized(asked, self._handle(positions), entities.decode(), self._schema_of(request.action))
+            uids = (request.agent, request.action, resource.type, resource.id)
+            answer = self._answer(positions, uids, entities.decode(), record.decode())
         except (TypeError, ValueError) as error:  # no JSON, or a lone surrogate
             return Refused.of(Code.POLICY_ERROR, f"the request cannot be put to Cedar: {_clip(str(error))}", where=where)
         # Cedar names policies in no order; ours is the order of the sources.
-        reasons = list(self._errors(sorted(result.diagnostics.errors), positions, where))
-        numbers = sorted(int(name.removeprefix("policy")) for name in result.diagnostics.reasons)
+        reasons = list(self._errors(sorted(answer.errors), positions, where))
+        numbers = sorted(int(name.removeprefix("policy")) for name in answer.holding)
         holding = [self._policies[positions[number]] for number in numbers]
         reasons.extend(_forbidden(policy, where) for policy in holding if policy.effect == "forbid")
-        if result.decision is Decision.Allow and not reasons:
+        if answer.decision is Decision.Allow and not reasons:
             return Permitted(tuple(sorted(policy.id for policy in holding)))
         if reasons:
             return Refused(tuple(reasons))
-        if result.decision is not Decision.Deny:  # NoDecision always has errors; should it ever not, it is still no Allow
+        if answer.decision is not Decision.Deny:  # NoDecision always has errors; should it ever not, it is still no Allow
             return Refused.of(Code.POLICY_ERROR, "Cedar came to no decision", where=where)
         if request.action.startswith(CALL):
             return Refused.of(Code.CALL_NOT_PERMITTED, "no policy permits the call", where=where)
@@ -148,6 +156,18 @@ class CedarMonitor:
                 where,
                 f"mend `{policy.id}` ({policy.file}:{policy.line})",
             )
+
+    def _ask_cedar(self, positions: tuple[int, ...], uids: tuple[str, str, str, str], entities: str, context: str) -> _Answer:
+        """INVARIANT (whole-question): the arguments are all that Cedar is asked, so equal ones have one answer."""
+        agent, action, kind, name = uids
+        asked = {
+            "principal": {"type": "Agent", "id": agent},
+            "action": {"type": "Action", "id": action},
+            "resource": {"type": kind, "id": name},
+            "context": context,
+        }
+        result = is_authorized(asked, self._handle(positions), entities, self._schema_of(action))
+        return _Answer(result.decision, tuple(result.diagnostics.errors), tuple(result.diagnostics.reasons))
 
     def _parse_slice(self, positions: tuple[int, ...]) -> PolicySet:
         # Cedar numbers policies in the order of the text, so `policyN` is the N-th position.

@@ -282,12 +282,11 @@ def _same_under(candidates: list[tuple[str, str, frozenset[str]]], change: Calla
     return None
 
 
+_KINDS: Final = {stat.S_IFREG: EntryKind.FILE, stat.S_IFDIR: EntryKind.FOLDER, stat.S_IFLNK: EntryKind.LINK}
+
+
 def _kind(mode: int) -> EntryKind:
-    if stat.S_ISREG(mode):
-        return EntryKind.FILE
-    if stat.S_ISDIR(mode):
-        return EntryKind.FOLDER
-    return EntryKind.LINK if stat.S_ISLNK(mode) else EntryKind.OTHER
+    return _KINDS.get(stat.S_IFMT(mode), EntryKind.OTHER)
 
 
 def _fill(template: tuple[str, ...], arguments: tuple[str, ...]) -> list[str] | None:

@@ -60,6 +60,8 @@ def value_type(name: str, parameters: Mapping[str, JsonValue]) -> ValueType:
     """
     if name not in TYPES:
         raise BadParameter(f"no type is called `{name}`", f"use one of: {', '.join(TYPES)}")
+    if not parameters:
+        return _make(name, b"{}")
     try:
         key = canonicalize(parameters)
     except MalformedError as error:

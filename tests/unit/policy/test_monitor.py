@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import cedarpy
 import pytest
 
 from cxi.errors import Refused
@@ -149,3 +150,20 @@ def test_every_kind_can_be_asked_and_permitted(monitor_of, ask):
             assert monitor.decide(ask(kind.name, "a:b")) == Permitted(("all",)), kind.name
             if kind.pattern:
                 assert monitor.decide(ask(kind.name, "a/*", pattern=True)) == Permitted(("all",)), kind.name
+
+
+def test_the_same_question_is_asked_once_and_any_other_anew(monitor_of, ask, monkeypatch):
+    asked = []
+    monkeypatch.setattr("cxi.policy.monitor.is_authorized", lambda *given: asked.append(given) or cedarpy.is_authorized(*given))
+    monitor = monitor_of('@id("w") permit (principal, action == Action::"fs.write", resource) when { context.task.open };')
+    opened, request = (
+        replace(ask("fs.write", "a"), context={**ask("fs.write", "a").context, "task": {"name": "", "open": is_open}})
+        for is_open in (True, False)
+    )
+    for _ in range(2):
+        assert monitor.decide(opened) == Permitted(("w",))
+        assert codes(monitor.decide(request)) == ("EFFECT_FORBIDDEN",)
+        assert codes(monitor.decide(replace(opened, agent="nobody"))) == ("POLICY_ERROR",)
+        resource = replace(opened.resource, attributes={**opened.resource.attributes, "name": 1})
+        assert codes(monitor.decide(replace(opened, resource=resource))) == ("POLICY_ERROR",)
+    assert len(asked) == 4
