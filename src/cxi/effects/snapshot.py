@@ -25,8 +25,10 @@ from cxi.effects.base import World
 from cxi.values.base import Entry, EntryKind, Root
 
 Question: TypeAlias = tuple[str, ...]
+Answer: TypeAlias = Entry | tuple[str, ...] | bytes | None
 
 _ABSENT: Final = digest(None)
+_UNASKED: Final = object()
 
 
 class RecordingSnapshot:
@@ -44,7 +46,7 @@ class RecordingSnapshot:
     def __init__(self, world: World, root_path: str, case_sensitive: bool = True, normalizes: bool = False) -> None:
         self._world = world
         self._root = Root(root_path, self, case_sensitive, normalizes)
-        self._answers: dict[Question, Entry | tuple[str, ...] | bytes | None] = {}
+        self._answers: dict[Question, Answer] = {}
         self._reads: dict[Question, Digest] = {}
 
     @property
@@ -77,12 +79,13 @@ class RecordingSnapshot:
         answer = self._ask(("git", repository, question, *arguments))
         return answer if isinstance(answer, bytes) else None
 
-    def _ask(self, question: Question) -> Entry | tuple[str, ...] | bytes | None:
-        if question not in self._answers:
-            answer = _answer(self._world, question)
-            self._answers[question] = answer
-            self._reads[question] = _digest(answer)
-        return self._answers[question]
+    def _ask(self, question: Question) -> Answer:
+        known = self._answers.get(question, _UNASKED)
+        if known is not _UNASKED:
+            return known  # type: ignore[return-value]  # the one thing that is no answer
+        answer = self._answers[question] = _answer(self._world, question)
+        self._reads[question] = _digest(answer)
+        return answer
 
 
 def read_set_digest(reads: Mapping[Question, Digest]) -> Digest:
@@ -95,31 +98,28 @@ def stale(reads: Mapping[Question, Digest], world: World) -> tuple[Question, ...
     return tuple(question for question, before in reads.items() if _digest(_answer(world, question)) != before)
 
 
-def _answer(world: World, question: Question) -> Entry | tuple[str, ...] | bytes | None:
-    match question:
-        case ("entry", path):
-            return world.entry(path)
-        case ("names", path):
-            return world.names(path)
-        case ("content", path):
-            return world.content(path)
-        case ("git", repository, name, *arguments):
-            return world.git(repository, name, tuple(arguments))
-        case _:
-            raise ValueError(f"no such question: {question!r}")
+def _answer(world: World, question: Question) -> Answer:
+    kind = question[0]
+    if kind == "entry":
+        return world.entry(question[1])
+    if kind == "names":
+        return world.names(question[1])
+    if kind == "content":
+        return world.content(question[1])
+    if kind == "git":
+        return world.git(question[1], question[2], question[3:])
+    raise ValueError(f"no such question: {question!r}")
 
 
-def _digest(answer: Entry | tuple[str, ...] | bytes | None) -> Digest:
-    match answer:
-        case None:
-            return _ABSENT
-        case bytes():
-            return digest_bytes(answer)
-        case tuple():
-            return digest(list(_all_plain(answer)))
-        case Entry():
-            shared = answer.kind is EntryKind.FILE and answer.links > 1
-            return _digest_entry(answer.kind, answer.mode, answer.target, shared)
+def _digest(answer: Answer) -> Digest:
+    if isinstance(answer, Entry):  # most answers
+        shared = answer.kind is EntryKind.FILE and answer.links > 1
+        return _digest_entry(answer.kind, answer.mode, answer.target, shared)
+    if answer is None:
+        return _ABSENT
+    if isinstance(answer, bytes):
+        return digest_bytes(answer)
+    return digest(list(_all_plain(answer)))
 
 
 @lru_cache(maxsize=4096)  # a plan asks for dozens of entries, and nearly all are one of a few
