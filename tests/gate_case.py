@@ -259,6 +259,7 @@ def opened(
     *,
     contracts: Mapping[str, Any] | None = None,
     policies: str = "",
+    base: str = POLICIES,
     names: tuple[str, ...] = NAMES,
     **more: Any,
 ) -> Iterator[Case]:
@@ -267,7 +268,7 @@ def opened(
         for name in ("src/a.py", "src/b.py", "src/c.py", "docs/d.md"):
             (place.root / name).parent.mkdir(parents=True, exist_ok=True)
             (place.root / name).write_text("before\n", encoding="utf-8")
-        file = place.configure({**CONTRACTS, **(contracts or {})}, policies=POLICIES + policies, **{**MORE, **more})
+        file = place.configure({**CONTRACTS, **(contracts or {})}, policies=base + policies, **{**MORE, **more})
         tools = Tools(define(names))
         place.pin(file, tools)
         case = Case(place, tools, file)

@@ -179,6 +179,8 @@ class _Walk:
         if entry.role is not Role.PROTECTED:
             if isinstance(raw, list) and 0 < entry.max_items < len(raw):
                 return self._refuse(Code.TOO_LARGE, at, f"{len(raw)} items, and {entry.max_items} are allowed")
+            # INVARIANT (own-copy): what was judged is what is sent, whatever becomes of the caller's objects meanwhile.
+            raw = _copy(raw)
             value = Value("Text", raw, raw) if isinstance(raw, str) else Value("Json", raw, raw)
             self.leaves.append(FieldValue(at, entry.path, entry.role, value))
             return raw
@@ -272,6 +274,12 @@ class _Walk:
 def _holds_fixed(node: _Node) -> bool:
     entries = [below.entry for below in node.below.values()]
     return any(entry is not None and entry.role is Role.FIXED for entry in entries) or any(map(_holds_fixed, node.below.values()))
+
+
+def _copy(raw: JsonValue) -> JsonValue:
+    if isinstance(raw, Mapping):
+        return {key: _copy(item) for key, item in raw.items()}
+    return [_copy(item) for item in raw] if isinstance(raw, list | tuple) else raw
 
 
 def _limit(items: _Node) -> int:
