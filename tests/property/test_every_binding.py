@@ -255,11 +255,12 @@ def of_the_standing(worlds: Worlds, ask: Ask) -> Mutants:
             ("absence", ()),
             ("end", (replace(record, expires=case.now),)),
             ("time", (replace(record, time=case.now + 1),)),
-            ("name", (replace(record, name="other"),)),
             ("result", (replace(record, attributes={**record.attributes, "result": "failed"}),)),
             ("subject", (replace(record, subject="0" * 40),)),
         ):
             yield f"the evidence's {what}", decide(evidence=records), {Code.POLICY_FORBIDS}
+        # a source that the schema does not know
+        yield "the evidence's name", decide(evidence=(replace(record, name="other"),)), {Code.POLICY_ERROR}
 
 
 def of_the_policies(worlds: Worlds, ask: Ask, original: Admissible) -> Mutants:
