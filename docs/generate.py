@@ -1,6 +1,6 @@
 """Which pages of the documentation are made from the code?
 
-- `reason-codes.md` from `cxi.errors`, with the tests that assert each code as its examples.
+- `reason-codes.md` from `cxi.errors`, with a real refusal of each code (`refusals.py`) and the tests that assert it.
 - `mcp-methods.md` from the gateway's method table.
 - `promises.md` from `tests/requirements.py`, and the JSON Schemas from the configuration's reader.
 - Written only where something differs; `--check` writes nothing, says which pages are stale and exits 1.
@@ -16,19 +16,31 @@ import re
 import runpy
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from cxi.config.schema import render_schemas
-from cxi.errors import CODES, Code, Reason, Refused
+from cxi.errors import CODES, Code
 from cxi.gateway.method import render_table
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DOCS: Final = ROOT / "docs"
 MADE: Final = "<!-- made by docs/generate.py; do not edit -->\n\n"
 EXAMPLES: Final = 3
+# Why a code has no refusal on the page.
+ELSEWHERE: Final = MappingProxyType(
+    {
+        Code.HIDDEN_TEXT: "A start-up error, not a refusal: `cxi check` names the file and the line.",
+        Code.APPROVAL_MISMATCH: "Approvals have no channel in this version; a program that embeds CXI can give one.",
+        Code.CAPABILITY_USED: "Takes two gates that draw one grant at the same moment.",
+        Code.CARRIAGE_UNLINKED: "Not in this version: nothing gives it, since there is no model proxy.",
+        Code.LEDGER_UNAVAILABLE: "Takes a disk that is full or a file that is damaged.",
+        Code.SINK_TIMEOUT: "Takes a server that hangs.",
+        Code.SINK_MALFORMED: "Takes a server that speaks nonsense.",
+    }
+)
 # Where a reader finds the plainest example of a code: attacks first.
 FOLDERS: Final = ("attacks", "unit", "property", "conformance", "e2e")
 
@@ -75,40 +87,37 @@ def _sentence(text: str) -> str:
 
 def reason_codes() -> str:
     """One section a code."""
-    examples = asserted()
-    example = Refused.of(Code.FIELD_NO_AUTHORITY, "seen only in untrusted text (`ci.get_report`)", where="path").reasons[0]
+    tests = asserted()
+    real: Mapping[str, str] = runpy.run_path(str(DOCS / "refusals.py"))["refusals"]()
     lines = [
         "# Reason codes",
         "",
         "A refusal is a value. It names every reason at once, in the order of the gate's steps, and each reason has a stable",
         "code, the place that it is about, one line of detail and what would help. Codes are public: programs may match on",
-        "them, and tests assert nothing else. The agent reads a refusal as an ordinary tool result with `isError`:",
+        "them, and tests assert nothing else. The agent reads a refusal as an ordinary tool result with `isError`; programs find",
+        "the codes in its `_meta`, under `cxi.dev/refusal`. What is no tool call gets a JSON-RPC error with the code in `error.data`.",
         "",
-        "```text",
-        "refused: files.write_file",
-        *_shown(example),
-        "nothing was changed. explain: cxi explain a-19c4",
-        "```",
+        "`cxi explain CODE` prints a code's meaning and what helps; `cxi explain a-…` shows one call with all its reasons.",
+        "",
+        "Each example is what an agent really read, in a scratch workspace (`docs/refusals.py`).",
     ]
     for title, codes in sections():
         lines += ["", f"## {_sentence(title)}"]
         for code in codes:
             row = CODES[code]
-            lines += ["", f"### `{code}`", "", f"{_sentence(row.meaning)}.", "", f"**What helps**: {row.helps}."]
-            seen = examples.get(code, [])[:EXAMPLES]
+            lines += ["", f"### `{code}`", "", f"{_sentence(row.meaning)}.", "", f"**What helps**: {row.helps}.", ""]
+            if code in real:
+                lines += ["```json" if real[code].startswith("{") else "```text", *real[code].splitlines(), "```"]
+            else:
+                lines += [ELSEWHERE[code]]
+            seen = tests.get(code, [])[: 1 if code in real else EXAMPLES]
             if seen:
-                lines += ["", "**Examples**:", ""]
-                lines += [f"- {_words(test)} (`{file}`)" for file, test in seen]
+                lines += ["", "Asserted by " + "; ".join(f"*{_words(test)}* (`{file}`)" for file, test in seen) + "."]
     return "\n".join(lines) + "\n"
 
 
 def _words(test: str) -> str:
     return test.removeprefix("test_").replace("_", " ")
-
-
-def _shown(reason: Reason) -> Iterable[str]:
-    yield f"  {reason.code}  {reason.where}"
-    yield f"    {reason.detail}; needs: {reason.helps}"
 
 
 def promises() -> str:
