@@ -163,17 +163,36 @@ TABLE: Final[MappingProxyType[tuple[Sender, str], Row]] = MappingProxyType(
 )
 
 DIFFERENCES: Final = (
-    "Tools and prompts have exposed names, `server__name`.",
-    "Lists come in one page, whatever pages the servers make.",
+    "Tools and prompts have exposed names, `server__name`; a character that clients do not take is written `_`.",
+    "A tool that `cxi.lock` does not pin, or pins otherwise, is not listed.",
+    "A pinned tool without a contract is listed, and refused when it is called.",
+    "Lists come in one page, whatever pages the servers make; a cursor is refused.",
+    "A URI or template that two servers list is left out, and refused (`FIELD_AMBIGUOUS`).",
     "`serverInfo`, `capabilities` and `instructions` are the gateway's; the servers' instructions are fenced, one server each.",
     "Every `listChanged` is offered, since a server that starts again may list other tools.",
+    "`experimental` capabilities and tasks are not offered; a `task` param of a call is ignored.",
+    "Servers are offered no sampling, no elicitation and no roots, whatever the client can do.",
+    "`resources/read`, `resources/subscribe`, `prompts/get` and `completion/complete` need a contract; without one they are off.",
+    (
+        "A refused call is a result with `isError`, one text and `cxi.dev/refusal` in `_meta`, with no `structuredContent`; "
+        "other methods get an error with the code in its data."
+    ),
+    "A sink's call that would change nothing, and one whose answer is recorded, are answered without calling the server.",
+    "A call whose effect turns out to be another one gets `EFFECT_DIFFERS` in place of the server's answer.",
+    "Arguments are written anew from their canonical form: defaults are not added, and paths become absolute.",
+    (
+        "Messages are read strictly: batches, a key that is there twice, an integer beyond 2^53, a lone surrogate and a param that "
+        "no revision names are refused."
+    ),
+    "Sink calls to one server are made one after another.",
+    "`_meta` of a request is not passed on, but for a progress token, which the server sees as one of the gateway's.",
     "Loggers are named `server` or `server/logger`.",
-    "`_meta` of a request is not passed on, but for a progress token.",
     (
         "The gateway speaks the newest revision with each server, whatever the client chose: "
         "fields of 2025-11-25 may reach any client."
     ),
-    "Arguments are written anew from their canonical form: defaults are not added, and paths become absolute.",
+    "A client that asks for another revision than these two is answered with 2025-11-25; 2026-07-28 is not in this version.",
+    "Each server has limits on time and size; what is late or too large is an error of that call.",
 )
 
 
