@@ -181,8 +181,8 @@ DIFFERENCES: Final = (
     "A call whose effect turns out to be another one gets `EFFECT_DIFFERS` in place of the server's answer.",
     "Arguments are written anew from their canonical form: defaults are not added, and paths become absolute.",
     (
-        "Messages are read strictly: batches, a key that is there twice, an integer beyond 2^53, a lone surrogate and a param that "
-        "no revision names are refused."
+        "Messages are read strictly: batches, a key that is there twice, an integer beyond 2^53, a lone surrogate and a param "
+        "that no revision names are refused."
     ),
     "Sink calls to one server are made one after another.",
     "`_meta` of a request is not passed on, but for a progress token, which the server sees as one of the gateway's.",
