@@ -6,6 +6,7 @@
   question runs a program of the repository's choosing. Hooks, monitor, pager, transports and lazy fetching are off; optional
   locks are not taken, so that nothing is written; filter drivers are taken away where git would convert a file.
 - What the server's git sees otherwise (system and user settings, replaced objects) is left as it is: the answer is the server's.
+- What git told of the index alone is told again while the file holds the same bytes; nothing is remembered by time alone.
 - A question that takes longer than `TIMEOUT`, or whose answer is over `LIMIT` bytes, has no answer.
 
     >>> DiskWorld().entry("/").kind.value
@@ -18,6 +19,7 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 import subprocess
 import sys
@@ -28,12 +30,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from cxi.canonical import Digest, digest_bytes
 from cxi.effects.git import CONVERTING, QUESTIONS
 from cxi.values.base import Entry, EntryKind
 
 LIMIT: Final = 64 * 1024 * 1024
 TIMEOUT: Final = 20.0  # seconds
 _SETTLED: Final = 0.1  # seconds after which a file's time stamps tell two versions apart
+
+_CHUNK: Final = 64 * 1024
+_OF_INDEX: Final = frozenset({"index", "index-flags"})  # questions that the index file answers by itself
 
 _NOTHING: Final = Entry(EntryKind.ABSENT)
 
@@ -81,6 +87,14 @@ class _Settings:
     signature: tuple[tuple[str, int, int, int, int], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _OfIndex:
+    """An answer that holds while the index file and the settings are these."""
+
+    held: tuple[Digest, bytes]
+    answer: bytes
+
+
 class DiskWorld:
     """The disk and the git of this machine.
 
@@ -92,6 +106,7 @@ class DiskWorld:
         source = os.environ if environment is None else environment
         self._environment = {name: source[name] for name in _KEPT if name in source} | _SET
         self._settings: dict[str, _Settings] = {}
+        self._indexes: dict[tuple[str, str], _OfIndex] = {}
         self._lock = threading.Lock()
 
     def entry(self, path: str) -> Entry:
@@ -140,6 +155,11 @@ class DiskWorld:
     def git(self, repository: str, question: str, arguments: tuple[str, ...]) -> bytes | None:
         if question == "config" and not arguments:
             return self._config(repository)
+        if question in _OF_INDEX and not arguments:
+            return self._of_index(repository, question)
+        return self._ask(repository, question, arguments)
+
+    def _ask(self, repository: str, question: str, arguments: tuple[str, ...]) -> bytes | None:
         overrides = list(_OVERRIDES)
         if question in CONVERTING:
             settings = self._config(repository)
@@ -170,6 +190,27 @@ class DiskWorld:
             with self._lock:
                 self._settings[repository] = _Settings(answer, signature)
         return answer
+
+    def _of_index(self, repository: str, question: str) -> bytes | None:
+        """What the index file alone tells, from memory where the file holds the very same bytes and settings are the same."""
+        held = self._hold_index(repository)
+        with self._lock:
+            known = self._indexes.get((repository, question))
+        if held is not None and known is not None and known.held == held:
+            return known.answer
+        answer = self._ask(repository, question, ())
+        if answer is not None and held is not None and self._hold_index(repository) == held:
+            with self._lock:
+                self._indexes[repository, question] = _OfIndex(held, answer)
+        return answer
+
+    def _hold_index(self, repository: str) -> tuple[Digest, bytes] | None:
+        """The digest of the index file, and the settings; None where the file is absent, or names further files or trees."""
+        data, settings = self.content(f"{repository}/.git/index"), self._config(repository)
+        # The extensions of a split and of a sparse index (gitformat-index(5)); in a path's name they only cost a question.
+        if data is None or settings is None or b"link" in data or b"sdir" in data:
+            return None
+        return digest_bytes(data), settings
 
     def _sign(self, repository: str) -> tuple[tuple[str, int, int, int, int], ...]:
         home = self._environment.get("HOME", "")
@@ -216,17 +257,28 @@ class DiskWorld:
         except (OSError, ValueError):
             return None
         with process:
-            clock = threading.Timer(TIMEOUT, process.kill)
-            clock.start()
-            try:
-                stream = process.stdout
-                data = stream.read(LIMIT + 1) if stream is not None else b""
-                if len(data) > LIMIT:
-                    process.kill()
-                code = process.wait()
-            finally:
-                clock.cancel()
-        return data if code == 0 and len(data) <= LIMIT else None
+            data = _read_all(process, time.monotonic() + TIMEOUT)
+            if data is None:
+                process.kill()
+            code = process.wait()
+        return data if code == 0 else None
+
+
+def _read_all(process: subprocess.Popen[bytes], until: float) -> bytes | None:
+    """All that a process writes until it closes its output; None where that is too much, or takes too long."""
+    if process.stdout is None:
+        return None
+    found = bytearray()
+    waiting = select.poll()
+    waiting.register(process.stdout, select.POLLIN)
+    while (left := until - time.monotonic()) > 0 and waiting.poll(left * 1000):
+        chunk = os.read(process.stdout.fileno(), _CHUNK)
+        found += chunk
+        if len(found) > LIMIT:
+            return None
+        if not chunk:
+            return bytes(found)
+    return None
 
 
 def case_rule(path: str) -> tuple[bool, bool]:

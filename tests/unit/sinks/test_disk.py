@@ -110,6 +110,73 @@ def test_settings_are_remembered_until_they_change(repo, world, monkeypatch):
     assert world.git(str(repo), "config", ()) != before
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The questions that really reach git."""
+    calls: list[str] = []
+    ask = DiskWorld._run
+
+    def counted(self: DiskWorld, *arguments: object) -> bytes | None:
+        calls.append(str(arguments[1]))
+        return ask(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(DiskWorld, "_run", counted)
+    return calls
+
+
+def git(repo: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=repo, check=True)
+
+
+@pytest.mark.parametrize("question", ["index", "index-flags"])
+def test_the_index_is_remembered_until_the_file_changes(repo, world, asked, question):
+    (repo / "a").write_text("1")
+    git(repo, "add", "a")
+    first = world.git(str(repo), question, ())
+    assert first
+    assert world.git(str(repo), question, ()) == first
+    assert asked.count(question) == 1
+    (repo / "b").write_text("1")
+    git(repo, "add", "b")
+    git(repo, "update-index", "--assume-unchanged", "a")
+    second = world.git(str(repo), question, ())
+    assert second != first
+    assert second == DiskWorld().git(str(repo), question, ())
+
+
+def test_an_index_of_several_files_is_asked_for_each_time(repo, world, asked):
+    (repo / "a").write_text("1")
+    git(repo, "add", "a")
+    git(repo, "update-index", "--split-index")
+    world.git(str(repo), "index", ())
+    world.git(str(repo), "index", ())
+    assert asked.count("index") == 2
+
+
+def test_an_index_is_not_remembered_where_it_changed_meanwhile(repo, world, monkeypatch):
+    (repo / "a").write_text("1")
+    (repo / "b").write_text("1")
+    git(repo, "add", "a")
+    before = (repo / ".git" / "index").read_bytes()
+    ask = DiskWorld._run
+
+    def late(self: DiskWorld, *arguments: object) -> bytes | None:
+        if arguments[1] == "index":
+            git(repo, "add", "b")
+        return ask(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(DiskWorld, "_run", late)
+    with_both = world.git(str(repo), "index", ())
+    monkeypatch.setattr(DiskWorld, "_run", ask)
+    (repo / ".git" / "index").write_bytes(before)
+    assert world.git(str(repo), "index", ()) == DiskWorld().git(str(repo), "index", ()) != with_both
+
+
+def test_a_question_that_takes_too_long_has_no_answer(repo, world, monkeypatch):
+    monkeypatch.setattr(disk, "TIMEOUT", 0)
+    assert world.git(str(repo), "symbolic", ("HEAD",)) is None
+
+
 def test_an_answer_that_is_too_large_is_none(repo, world, monkeypatch):
     monkeypatch.setattr(disk, "LIMIT", 10)
     assert world.git(str(repo), "config", ()) is None
