@@ -199,6 +199,8 @@ class Session:
             known = ", ".join(f"`{name}`" for name in sorted(self._wiring.tasks)) or "none"
             return Refused.of(Code.TASK_NONE, f"no task `{task}` is configured", where=task, needs=f"one of: {known}")
         with self._lock:
+            if self._standing.ended is not None:
+                return Refused((self._standing.ended,))
             segment = open_request(self._next("r"), channel, credential, request)
             if isinstance(segment, Reason):
                 return Refused((segment,))
@@ -226,14 +228,17 @@ class Session:
     def add_request(self, text: str, *, channel: RequestChannel, credential: str) -> Refused | None:
         """A later message of the person, as a new T segment of the open task."""
         with self._lock:
-            if self._standing.request is None:
+            standing = self._see_standing(self._wiring.clock())
+            if standing.ended is not None:
+                return Refused((standing.ended,))
+            if standing.request is None:
                 return Refused.of(Code.TASK_NONE, "no task is open", where="request")
             segment = open_request(self._next("r"), channel, credential, text)
             if isinstance(segment, Reason):
                 return Refused((segment,))
             name = self._standing.task or UNNAMED
             self._log(EntryType.TASK, "", {"act": "add", "task": name}, {"request": text}, durable=True)
-            request = TrustedRequest((*self._standing.request.segments, segment))
+            request = TrustedRequest((*standing.request.segments, segment))
             self._standing = replace(self._standing, request=request)
             return None
 
