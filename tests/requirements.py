@@ -40,55 +40,142 @@ def _waiting(id: str, source: str, text: str) -> Promise:
 
 PROMISES: Final = (
     # --- who is trusted
-    _waiting("trust.influence", "concepts.md", "a derived segment carries the union of its parents' influences"),
-    _waiting("trust.role-is-a-claim", "concepts.md", "text under a user or system role that no channel vouches for is W"),
-    _waiting(
+    Promise(
+        "trust.influence",
+        "concepts.md",
+        "a derived segment carries the union of its parents' influences",
+        ("tests/attacks/test_roles_are_claims.py::test_what_was_derived_carries_the_union_of_its_parents_influences",),
+    ),
+    Promise(
+        "trust.role-is-a-claim",
+        "concepts.md",
+        "text under a user or system role that no channel vouches for is W",
+        ("tests/attacks/test_roles_are_claims.py",),
+    ),
+    Promise(
         "trust.request-channel",
         "concepts.md",
         "a trusted request comes only through a channel whose credential the agent does not hold",
+        (
+            "tests/attacks/test_agent_cannot_reach_the_request_channel.py",
+            "tests/attacks/test_unlinked_sessions.py",
+        ),
     ),
-    _waiting(
-        "trust.no-task", "threat-model.md", "with no task open, request authority is empty and the refusal says how to open one"
+    Promise(
+        "trust.no-task",
+        "threat-model.md",
+        "with no task open, request authority is empty and the refusal says how to open one",
+        (
+            "tests/attacks/test_agent_cannot_reach_the_request_channel.py::test_with_no_task_open_the_request_is_empty_and_the_refusal_says_how_to_open_one",
+            "tests/unit/test_gate.py::test_with_no_task_open_nothing_is_granted_and_the_refusal_says_how_to_open_one",
+            "tests/unit/test_session.py::test_a_task_gives_what_it_grants_and_takes_it_away_when_it_stops",
+        ),
     ),
-    _waiting("trust.answers-are-w", "threat-model.md", "tool results, descriptions, prompts and resources of servers are W"),
+    Promise(
+        "trust.answers-are-w",
+        "threat-model.md",
+        "tool results, descriptions, prompts and resources of servers are W",
+        (
+            "tests/attacks/test_tool_text_is_untrusted.py",
+            "tests/attacks/test_refusal_text_is_untrusted.py",
+        ),
+    ),
     Promise(
         "self.protected",
         "threat-model.md",
         "no admitted atom touches CXI's own files, through links too, and no policy lifts that",
         ("tests/attacks/test_own_files.py",),
     ),
-    _waiting("self.state-outside", "threat-model.md", "state lives outside the workspace, with mode 0700"),
+    Promise(
+        "self.state-outside",
+        "threat-model.md",
+        "state lives outside the workspace, with mode 0700",
+        (
+            "tests/unit/test_guard.py::test_state_lies_outside_the_root_and_is_the_users_alone",
+            "tests/unit/test_guard.py::test_a_state_folder_inside_the_root_is_a_start_up_error",
+            "tests/unit/test_guard.py::test_the_default_state_folder_is_below_xdg_state_home",
+        ),
+    ),
     Promise(
         "self.pins",
         "configuration.md",
         "a changed tool definition or server identity is refused until a person pins it",
-        ("tests/unit/config/test_config_lock.py",),
+        (
+            "tests/unit/config/test_config_lock.py",
+            "tests/unit/test_guard.py::test_a_definition_that_changed_is_refused_and_the_others_are_not",
+            "tests/unit/test_guard.py::test_a_server_whose_program_changed_serves_nothing_not_even_its_methods",
+        ),
     ),
-    _waiting("self.no-reload", "threat-model.md", "nothing reloads from a working tree by itself"),
+    Promise(
+        "self.no-reload",
+        "threat-model.md",
+        "nothing reloads from a working tree by itself",
+        ("tests/unit/test_guard.py::test_nothing_reloads_while_it_is_open",),
+    ),
     # --- one turn
-    _waiting("turn.order", "concepts.md", "the steps have one order, and a failed step ends the way to the sink"),
-    _waiting("turn.every-reason", "concepts.md", "a refusal names the reasons of all pure steps at once"),
-    _waiting(
-        "turn.refusal-is-a-result", "concepts.md", "a refusal reaches the agent as a tool result with isError, never as a crash"
+    Promise(
+        "turn.order",
+        "concepts.md",
+        "the steps have one order, and a failed step ends the way to the sink",
+        (
+            "tests/unit/test_gate.py",
+            "tests/conformance/test_gate_vectors.py",
+        ),
     ),
-    _waiting("turn.unknown-is-refused", "concepts.md", "unknown, stale, ambiguous, unparsed and unsupported are refused"),
+    Promise(
+        "turn.every-reason",
+        "concepts.md",
+        "a refusal names the reasons of all pure steps at once",
+        (
+            "tests/unit/test_gate.py::test_a_refusal_names_every_reason_in_the_order_of_the_steps",
+            "tests/unit/test_gate.py::test_a_call_that_cannot_be_read_whole_is_refused_with_all_that_is_wrong",
+            "tests/unit/test_gate.py::test_a_stated_effect_that_does_not_fit_what_is_there_is_inexact_and_still_needs_a_grant",
+        ),
+    ),
+    Promise(
+        "turn.refusal-is-a-result",
+        "concepts.md",
+        "a refusal reaches the agent as a tool result with isError, never as a crash",
+        (
+            "tests/unit/test_session.py::test_a_refusal_is_a_tool_result_that_names_codes_and_helps_and_nothing_was_called",
+            "tests/unit/test_session.py::test_no_call_that_an_agent_can_send_raises_or_reaches_a_sink",
+            "tests/unit/test_session.py::test_nesting_without_end_is_refused",
+        ),
+    ),
+    Promise(
+        "turn.unknown-is-refused",
+        "concepts.md",
+        "unknown, stale, ambiguous, unparsed and unsupported are refused",
+        (
+            "tests/unit/test_gate.py",
+            "tests/attacks/test_empty_effects.py::test_what_cannot_be_planned_is_not_planned_as_nothing",
+        ),
+    ),
     Promise(
         "turn.written-anew",
         "concepts.md",
         "a server is sent the manifest's canonical values, never the bytes received",
-        ("tests/unit/authority/test_reading.py::test_the_arguments_are_written_anew_from_canonical_values",),
+        (
+            "tests/unit/authority/test_reading.py::test_the_arguments_are_written_anew_from_canonical_values",
+            "tests/unit/test_session.py::test_what_is_admitted_reaches_the_sink_once_written_anew_and_leaves_a_receipt",
+            "tests/property/test_every_binding.py::test_what_was_judged_is_what_is_sent_whatever_becomes_of_the_callers_objects",
+        ),
     ),
     Promise(
         "turn.session-bound",
         "threat-model.md",
         "a call that maps to no open session may only list; sessions share nothing but registry, ledger and log",
-        ("tests/attacks/test_unlinked_sessions.py",),
+        (
+            "tests/attacks/test_unlinked_sessions.py",
+            "tests/attacks/test_cross_session.py",
+            "tests/attacks/test_timing_and_volume.py",
+        ),
     ),
     Promise(
         "turn.origin-index",
         "declassifier.md",
         "what admitted, refused or unknown calls touched releases nothing until a person endorses it",
-        ("tests/attacks/test_own_records_as_sources.py",),
+        ("tests/attacks/test_own_records_as_sources.py", "tests/attacks/test_origin_index.py"),
     ),
     # --- canonical form and values
     Promise(
@@ -182,17 +269,23 @@ PROMISES: Final = (
             "tests/attacks/test_flooded_or_truncated_candidates.py::test_voiding_one_of_two_candidates_makes_the_other_no_less_ambiguous",
         ),
     ),
-    _waiting("field.choice", "first-contract.md", "untrusted text may steer inside a bounded choice, never outside"),
-    _waiting(
-        "field.frozen-selection",
-        "concepts.md",
-        "a trusted selection is computed before the task's first admitted sink call, and frozen",
+    Promise(
+        "field.choice",
+        "first-contract.md",
+        "untrusted text may steer inside a bounded choice, never outside",
+        (
+            "tests/unit/test_gate.py::test_a_choice_is_open_inside_its_policy_and_closed_outside",
+            "tests/unit/test_gate.py::test_a_choice_is_bounded_by_the_policy_that_it_names_and_by_no_other_permit",
+        ),
     ),
     Promise(
         "release.bound",
         "declassifier.md",
         "a release is void for another field, task, epoch or read set, and after its expiry",
-        ("tests/attacks/test_flooded_or_truncated_candidates.py::test_a_release_binds_what_its_value_was_judged_by",),
+        (
+            "tests/attacks/test_flooded_or_truncated_candidates.py::test_a_release_binds_what_its_value_was_judged_by",
+            "tests/unit/test_session.py::test_a_release_is_void_under_another_epoch_and_another_task",
+        ),
     ),
     Promise(
         "release.complete-read",
@@ -211,11 +304,35 @@ PROMISES: Final = (
             "tests/property/test_file_effects.py",
         ),
     ),
-    _waiting(
-        "effect.pure", "effects.md", "a plan learns of the world through the snapshot alone, and each read enters the read set"
+    Promise(
+        "effect.pure",
+        "effects.md",
+        "a plan learns of the world through the snapshot alone, and each read enters the read set",
+        (
+            "tests/property/test_every_binding.py::test_a_snapshot_is_asked_for_nothing_that_is_not_in_the_read_set",
+            "tests/unit/test_gate.py::test_a_decision_is_pure_and_equal_for_equal_inputs",
+            "tests/unit/effects/test_snapshot.py",
+        ),
     ),
-    _waiting("effect.snapshot", "concepts.md", "a call whose read set changed before launch is refused"),
-    _waiting("effect.no-op", "effects.md", "a payload without atoms is answered without calling the sink"),
+    Promise(
+        "effect.snapshot",
+        "concepts.md",
+        "a call whose read set changed before launch is refused",
+        (
+            "tests/unit/test_session.py::test_what_changes_between_draw_and_sink_is_refused_and_the_draw_is_given_back",
+            "tests/unit/test_session.py::test_a_release_whose_source_changed_between_draw_and_sink_is_refused",
+            "tests/unit/test_session.py::test_the_effect_that_a_person_approved_is_the_one_that_happens",
+        ),
+    ),
+    Promise(
+        "effect.no-op",
+        "effects.md",
+        "a payload without atoms is answered without calling the sink",
+        (
+            "tests/attacks/test_empty_effects.py",
+            "tests/unit/test_session.py::test_a_no_op_is_answered_without_calling_the_sink_and_spends_nothing",
+        ),
+    ),
     Promise(
         "effect.patterns",
         "effects.md",
@@ -257,10 +374,19 @@ PROMISES: Final = (
         (
             "tests/attacks/test_storage_failures.py::test_an_epoch_that_returns_is_a_new_one",
             "tests/unit/ledger/test_sqlite_ledger.py::test_an_older_epoch_with_the_same_digest_is_refused",
+            "tests/attacks/test_epoch_there_and_back.py",
         ),
     ),
     # --- the event
-    _waiting("event.grant-first", "concepts.md", "a capability is drawn only from a grant that existed before the proposal"),
+    Promise(
+        "event.grant-first",
+        "concepts.md",
+        "a capability is drawn only from a grant that existed before the proposal",
+        (
+            "tests/attacks/test_agent_cannot_reach_the_request_channel.py::test_a_proposal_makes_no_grant",
+            "tests/unit/test_gate.py::test_a_task_that_does_not_grant_the_tool_gives_no_event",
+        ),
+    ),
     Promise(
         "event.once",
         "ledger-and-log.md",
@@ -278,6 +404,7 @@ PROMISES: Final = (
         (
             "tests/unit/ledger/test_sqlite_ledger.py::test_a_replay_gets_the_recorded_answer_and_draws_nothing",
             "tests/unit/ledger/test_sqlite_ledger.py::test_the_limit_ends_the_grant",
+            "tests/attacks/test_replays_with_new_ids.py",
         ),
     ),
     Promise(
@@ -287,14 +414,27 @@ PROMISES: Final = (
         (
             "tests/unit/ledger/test_sqlite_ledger.py::test_an_equal_event_waits_while_one_is_under_way_or_unknown",
             "tests/unit/ledger/test_sqlite_ledger.py::test_a_lease_of_a_writer_that_is_gone_becomes_unknown",
+            "tests/unit/test_session.py::test_an_unknown_outcome_blocks_its_event_and_no_other_until_a_person_says_how_it_ended",
+            "tests/unit/test_session.py::test_an_unknown_outcome_whose_effect_can_be_seen_is_reconciled",
         ),
     ),
-    _waiting("event.every-binding", "concepts.md", "an admissible action of which any one binding is changed is refused"),
+    Promise(
+        "event.every-binding",
+        "concepts.md",
+        "an admissible action of which any one binding is changed is refused",
+        (
+            "tests/property/test_every_binding.py",
+            "tests/property/test_manifest_digests.py",
+        ),
+    ),
     Promise(
         "ledger.fails-closed",
         "ledger-and-log.md",
         "a ledger or log that cannot be written refuses, and says so",
-        ("tests/attacks/test_storage_failures.py",),
+        (
+            "tests/attacks/test_storage_failures.py",
+            "tests/unit/test_session.py::test_a_ledger_that_cannot_be_written_refuses_and_nothing_is_called",
+        ),
     ),
     Promise(
         "ledger.one-sync",
@@ -308,7 +448,16 @@ PROMISES: Final = (
         "a log entry cannot be altered, dropped, inserted or reordered before a checkpoint",
         ("tests/conformance/test_log_vectors.py",),
     ),
-    _waiting("log.commitments", "ledger-and-log.md", "values enter the log as salted commitments whose openings can be erased"),
+    Promise(
+        "log.commitments",
+        "ledger-and-log.md",
+        "values enter the log as salted commitments whose openings can be erased",
+        (
+            "tests/unit/test_session.py::test_values_stand_in_the_log_as_salted_commitments_whose_openings_can_be_erased",
+            "tests/unit/log/test_opening.py",
+            "tests/unit/log/test_receipt.py::test_after_erasure_the_chain_and_the_receipt_still_verify",
+        ),
+    ),
     # --- surfaces
     Promise(
         "gateway.transparent",
@@ -316,7 +465,15 @@ PROMISES: Final = (
         "a client sees through the gateway what it sees without, but for the listed differences",
         ("tests/e2e/test_gateway_relays_as_is.py",),
     ),
-    _waiting("gateway.methods", "mcp-methods.md", "a method that has no row is refused"),
+    Promise(
+        "gateway.methods",
+        "mcp-methods.md",
+        "a method that has no row is refused",
+        (
+            "tests/unit/gateway/test_method.py",
+            "tests/attacks/test_unlinked_sessions.py::test_with_no_task_an_agent_looks_and_lists_and_a_task_needs_the_credential",
+        ),
+    ),
     Promise(
         "gateway.names",
         "threat-model.md",
@@ -329,8 +486,18 @@ PROMISES: Final = (
         "an upstream that dies, hangs, floods or speaks nonsense hurts neither the others nor the gate",
         ("tests/attacks/test_nonsense_upstreams.py",),
     ),
-    _waiting("mode.enforce-only", "concepts.md", "a receipt of a mode that does not enforce never verifies as an admission"),
-    _waiting("demo.exact", "index.md", "a worst-case agent behind the gate makes exactly the authorized changes"),
+    Promise(
+        "mode.enforce-only",
+        "concepts.md",
+        "a receipt of a mode that does not enforce never verifies as an admission",
+        ("tests/unit/log/test_receipt.py::test_a_receipt_of_shadow_mode_is_issued_and_never_verifies",),
+    ),
+    Promise(
+        "demo.exact",
+        "index.md",
+        "a worst-case agent behind the gate makes exactly the authorized changes",
+        ("tests/e2e/test_demo.py",),
+    ),
     Promise(
         "package.wheel-alone",
         "index.md",

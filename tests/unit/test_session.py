@@ -664,3 +664,46 @@ def test_whatever_a_tool_answers_is_kept_as_text_and_relayed_as_it_came(result: 
         outcome = case.call("look")
         assert (outcome.kind, outcome.result) == ("done", result)
         case.session.standing.segments[-1].text.encode()
+
+
+# --- the log
+
+
+def test_values_stand_in_the_log_as_salted_commitments_whose_openings_can_be_erased() -> None:
+    secret = "zq-secret-value"
+    with opened(f"Add the note `{secret}`. Please put `src/{secret}.py`.") as case:
+        assert case.call("note", "k", title=secret, body=secret).kind == "done"
+        assert case.call("note", "k", title=secret, body=secret).kind == "recorded"
+        assert case.call("put", path=f"src/{secret}.py", content=secret).kind == "done"
+        assert case.call("put", path=f"docs/{secret}.py", content=secret).kind == "refused"
+        assert case.call("note", title=secret + "x").kind == "refused"
+        assert case.call("read", path=f"src/{secret}.py").kind == "done"
+        case.report = {"files": [f"src/{secret}.py", "src/a.py", secret], "run": {"result": "passed", "x": secret}}
+        assert case.call("look").kind == "done"
+        entries = case.log()
+        assert {str(entry.kind) for entry in entries} >= {
+            "task",
+            "admission",
+            "settlement",
+            "refusal",
+            "read",
+            "release",
+            "recorded",
+        }
+        assert not any(secret in repr(entry) for entry in entries)
+        # a person who has the openings sees them, until they are erased
+        hidden: Any = case.log("admission")[0].body["hidden"]
+        store = case.guard._openings
+        found = store.get(hidden["field:title"])
+        assert found is not None
+        assert found.value == secret
+        store.erase(session=case.session.id)
+        assert store.get(hidden["field:title"]) is None
+
+
+def test_two_equal_values_have_two_commitments() -> None:
+    with opened("Add the note `hello`.") as case:
+        for _ in range(2):
+            assert case.call("note", title="hello").kind == "done"
+        first, second = (entry.body["hidden"]["field:title"] for entry in case.log("admission"))
+        assert first != second
