@@ -162,6 +162,7 @@ class Session:
         self._touched = frozenset(wiring.ledger.touched(principal.tenant))
         self._own: set[tuple[str, str]] = set()
         self._seen: dict[str, None] = {}
+        self._held = 0  # code points of the kept segments
         self._idle_keys: dict[Digest, tuple[Digest, str]] = {}
         self._task_ends: Instant = 0.0  # 0: with the session
         self._is_closed = False
@@ -551,11 +552,11 @@ class Session:
     def _keep(self, segment: Segment) -> None:
         # The oldest texts are let go; who could have influenced the agent is never forgotten.
         self._seen.setdefault(segment.source.name, None)
-        segments = (*self._standing.segments, segment)[-MAX_SEGMENTS:]
-        total = sum(len(kept.text) for kept in segments)
+        segments = (*self._standing.segments, segment)
+        self._held += len(segment.text)
         first = 0
-        while total > MAX_CONTEXT:
-            total -= len(segments[first].text)
+        while len(segments) - first > MAX_SEGMENTS or self._held > MAX_CONTEXT:
+            self._held -= len(segments[first].text)
             first += 1
         self._standing = replace(self._standing, segments=segments[first:])
 

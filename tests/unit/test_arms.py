@@ -42,3 +42,20 @@ def test_a_durable_figure_is_valid_json_with_its_histogram(tmp_path: Path, capsy
 
 def test_the_histogram_counts_every_sync_once(tmp_path: Path):
     assert sum(count for _, count in histogram(tmp_path, count=7)) == 7
+
+
+def test_what_is_done_after_a_call_is_outside_the_clock_and_makes_its_result():
+    ticks = iter(range(1000))
+    log: list[str] = []
+
+    def after(answer: str) -> str:
+        log.append(answer)
+        next(ticks)  # would show in the figure
+        return answer.upper()
+
+    measured = alternate(
+        Arm("a", lambda: "x", after=after), Arm("b", lambda: "X"), rounds=5, calls=2, clock=lambda: float(next(ticks))
+    )
+    assert measured.equal
+    assert measured.rounds == ((1.0, 1.0),) * 5
+    assert len(log) == 11
