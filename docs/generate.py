@@ -128,7 +128,8 @@ def promises() -> str:
     lines = [
         "# Promises and their tests",
         "",
-        f"{len(found)} promises, {len(waiting)} of them not yet covered. `tests/requirements.py` is checked in both directions:",
+        f"{len(found)} promises, {f'{len(waiting)} of them not yet covered' if waiting else 'each with its tests'}.",
+        "`tests/requirements.py` is checked in both directions:",
         "each test named here exists, and each file of `tests/attacks` belongs to a promise. *Source* is the page that makes",
         "the promise.",
         "",
