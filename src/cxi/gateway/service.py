@@ -1,7 +1,8 @@
 """How does the gateway begin and end?
 
 1. The configuration is opened: every start-up error is raised before a byte of the client is read.
-2. All servers are started at once, and given a moment; one that is late joins later.
+2. All servers are started at once, and given a moment; one that is late joins later. A client that is gone already, and a signal,
+   end the waiting.
 3. A collision of exposed names is a start-up error.
 4. The client's messages are relayed, until it closes its end, or SIGINT or SIGTERM.
 5. What is in flight gets a moment, then its leases are settled as unknown; the session, the ledger and the servers are closed,
@@ -16,12 +17,13 @@ import asyncio
 import contextlib
 import gc
 import os
+import select
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, TextIO
 
 from cxi.errors import ConfigError, CxiError, NotStarted, OutcomeUnknown, Problem, Refused
 from cxi.gateway.client import Client
@@ -63,8 +65,27 @@ def run(
     """
     if task is not None and request is None:
         raise ConfigError(Problem("command line", 0, "a task is started with a request", "give `--request` too"))
-    with _apart(stdout) as out, Guard.open(config_path) as guard, _settled_memory():
-        asyncio.run(relay_stdio(guard, request, task, stdin or sys.stdin.buffer, out))
+    _hold_standard_descriptors()
+    with _input(stdin) as source, _apart(stdout) as out, Guard.open(config_path) as guard, _settled_memory():
+        asyncio.run(relay_stdio(guard, request, task, source, out))
+
+
+def _hold_standard_descriptors() -> None:
+    """A standard stream that was closed leads to /dev/null, so that no file of ours takes its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number (open(2)), which is this one
+
+
+@contextlib.contextmanager
+def _input(stdin: BinaryIO | None) -> Iterator[BinaryIO]:
+    if stdin is not None:
+        yield stdin
+        return
+    with open(0, "rb", buffering=0, closefd=False) as source:  # a descriptor, not a path
+        yield source
 
 
 @contextlib.contextmanager
@@ -84,16 +105,22 @@ def _apart(stdout: BinaryIO | None) -> Iterator[BinaryIO]:
     if stdout is not None:
         yield stdout
         return
-    sys.stdout.flush()
+    _flush()
     kept = os.dup(1)
     os.dup2(2, 1)
     try:
         with open(kept, "wb", buffering=0, closefd=False) as out:  # a descriptor, not a path
             yield out
     finally:
-        sys.stdout.flush()
+        _flush()
         os.dup2(kept, 1)
         os.close(kept)
+
+
+def _flush() -> None:
+    stream: TextIO | None = sys.stdout  # None where the program was started without one
+    if stream is not None:
+        stream.flush()
 
 
 async def relay_stdio(guard: Guard, request: str | None, task: str | None, stdin: BinaryIO, stdout: BinaryIO) -> None:
@@ -116,13 +143,14 @@ async def relay_stdio(guard: Guard, request: str | None, task: str | None, stdin
     try:
         opened = None if request is None else {"task": _start_task(session, request, task), "request": request}
         client = Client(await _writer(stdout))
+        reader = await _reader(stdin)
         upstreams = _upstreams(guard)
         relay = Relay(session, _rules(guard), client, upstreams)
-        await _start(upstreams)
+        await _start(upstreams, stop, reader)
         if problems := relay.map_tools():
             raise ConfigError(*problems)
         control = await ControlServer.open(guard.config, session, opened=opened)
-        await _until(stop, client, asyncio.create_task(relay.run(await _reader(stdin)), name="client"))
+        await _until(stop, client, asyncio.create_task(relay.run(reader), name="client"))
     finally:
         await _end(session, relay, control, client, upstreams)
 
@@ -152,20 +180,32 @@ def _rules(guard: Guard) -> Rules:
     )
 
 
-async def _start(upstreams: Sequence[Upstream]) -> None:
+async def _start(upstreams: Sequence[Upstream], stop: asyncio.Event, reader: _Reader) -> None:
     async def start(upstream: Upstream) -> None:
         try:
             await upstream.ready()
         except (NotStarted, OutcomeUnknown) as error:
+            if stop.is_set() or reader.gone.is_set():
+                return  # we stopped it ourselves
             _say(f"server `{upstream.name}`: {error.reason.detail}")
             if tail := upstream.stderr_tail.strip():
                 _say(f"server `{upstream.name}` wrote last: {visible(tail[-500:])}")
 
     tasks = [asyncio.create_task(start(upstream)) for upstream in upstreams]
-    if tasks:
-        done, _ = await asyncio.wait(tasks, timeout=START_PATIENCE)
-        for task in done:
-            task.result()  # what is no fault of a server's is raised
+    ends = [asyncio.create_task(event.wait()) for event in (stop, reader.gone)]
+    waiting: set[asyncio.Task[Any]] = {*tasks, *ends}
+    until = asyncio.get_running_loop().time() + START_PATIENCE
+    try:
+        while not waiting.isdisjoint(tasks) and waiting.issuperset(ends):
+            left = until - asyncio.get_running_loop().time()
+            done, waiting = await asyncio.wait(waiting, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                break
+            for task in done.intersection(tasks):
+                task.result()  # what is no fault of a server's is raised
+    finally:
+        for end in ends:
+            end.cancel()
 
 
 async def _until(stop: asyncio.Event, client: Client, running: asyncio.Task[None]) -> None:
@@ -201,15 +241,46 @@ async def _end(
         await client.close(END_PATIENCE)
 
 
-async def _reader(stdin: BinaryIO) -> asyncio.StreamReader:
+class _Reader(asyncio.StreamReader):
+    """A reader that says at once when the other end went away and left nothing to read."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=_CHUNK)
+        self.gone = asyncio.Event()
+
+    def feed_eof(self) -> None:
+        super().feed_eof()
+        if self.at_eof():
+            self.gone.set()
+
+
+async def _reader(stdin: BinaryIO) -> _Reader:
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=_CHUNK)
-    try:
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
-    except ValueError:  # a file is never waited for
-        reader.feed_data(stdin.read())
-        reader.feed_eof()
+    reader = _Reader()
+    source = stdin
+    if not _can_wait_for(stdin):
+        read, write = os.pipe()
+        # Through a pipe, which can be waited for; it ends with the file, or with the pipe's other end.
+        threading.Thread(target=_feed, args=(stdin, write), name="stdin", daemon=True).start()
+        source = os.fdopen(read, "rb", buffering=0)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
     return reader
+
+
+def _can_wait_for(stream: BinaryIO) -> bool:
+    """Whether the kernel tells when there is something to read; of a file and of /dev/null it does not (epoll_ctl(2), EPERM)."""
+    with select.epoll() as poll:
+        try:
+            poll.register(stream.fileno(), select.EPOLLIN)
+        except PermissionError:
+            return False
+    return True
+
+
+def _feed(source: BinaryIO, write: int) -> None:
+    with open(write, "wb", buffering=0) as target, contextlib.suppress(OSError):  # a descriptor, not a path
+        while chunk := source.read(_CHUNK):
+            target.write(chunk)
 
 
 async def _writer(stdout: BinaryIO) -> asyncio.StreamWriter:
