@@ -10,7 +10,7 @@ import typer
 
 from cxi.canonical import JsonValue
 from cxi.cli.open import open_config
-from cxi.cli.output import RED, YELLOW, Config, Json, give, say
+from cxi.cli.output import RED, YELLOW, Config, Json, give, note, say
 
 if TYPE_CHECKING:
     from cxi.config.model import Configuration
@@ -65,7 +65,11 @@ def listing(loaded: Configuration, name: str) -> Sequence[Mapping[str, JsonValue
     from cxi.guard import launch_of
     from cxi.sinks.mcp import BlockingUpstream
 
-    upstream = BlockingUpstream(launch_of(loaded.servers[name], os.environ), admit=lambda _server, _tools: {})
+    server = loaded.servers[name]
+    upstream = BlockingUpstream(
+        launch_of(server, os.environ), admit=lambda _server, _tools: {}, start_timeout=server.limits.start
+    )
+    note(f"starting server `{name}` (at most {server.limits.start:g} s) …")
     try:
         return upstream.start()
     finally:

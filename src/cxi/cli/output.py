@@ -36,6 +36,13 @@ def fail(text: str) -> None:
     sys.stderr.write(f"cxi: {visible(text)}\n")
 
 
+def note(text: str) -> None:
+    """One line of progress, to whoever watches stderr; nothing where nobody does."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{visible(text)}\n")
+        sys.stderr.flush()
+
+
 def give(value: Any) -> None:
     """One JSON object to stdout."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")

@@ -87,7 +87,7 @@ class Upstream:
         *,
         admit: Admit,
         clock: Callable[[], Instant] = time.time,
-        start_timeout: float = 20.0,
+        start_timeout: float | None = None,
         patience: float = 1.0,
         cancel_patience: float = 2.0,
     ) -> None:
@@ -97,7 +97,7 @@ class Upstream:
             server: How it is started.
             admit: Compares its tools with the pinned definitions: None for each that may be called, or why not.
             clock: What leases' deadlines are compared with.
-            start_timeout: Seconds until it must have answered its first message.
+            start_timeout: Seconds until it must have answered its first message; 20, or the call's if that is less, if not given.
             patience: Seconds between the steps of ending its program.
             cancel_patience: Seconds to wait for the answer of a cancelled call.
         """
@@ -116,7 +116,7 @@ class Upstream:
         self._listed: Callable[[Upstream], Awaitable[None]] | None = None
         self._refusal: Callable[[str], bytes] = refuse_method
         self._clock = clock
-        self._start_timeout = min(start_timeout, server.timeout)
+        self._start_timeout = min(20.0, server.timeout) if start_timeout is None else start_timeout
         self._patience = patience
         self._cancel_patience = cancel_patience
         self._connection: Connection | None = None
@@ -436,11 +436,14 @@ class Upstream:
 class BlockingUpstream:
     """An `Executor` for programs without an event loop: the server's traffic runs in a thread of its own."""
 
-    def __init__(self, server: Launch, *, admit: Admit, clock: Callable[[], Instant] = time.time) -> None:
+    def __init__(
+        self, server: Launch, *, admit: Admit, clock: Callable[[], Instant] = time.time, start_timeout: float | None = None
+    ) -> None:
+        """Nothing is started yet; the parameters are those of `Upstream`."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"cxi: {server.name}", daemon=True)
         self._thread.start()
-        self._upstream = self._run(_build(server, admit, clock))
+        self._upstream = self._run(_build(server, admit, clock, start_timeout))
 
     def execute(self, warrant: Lease | Clearance) -> Answer:
         """Call the tool that the warrant names, with exactly its arguments.
@@ -477,8 +480,8 @@ class BlockingUpstream:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
-async def _build(server: Launch, admit: Admit, clock: Callable[[], Instant]) -> Upstream:
-    return Upstream(server, admit=admit, clock=clock)
+async def _build(server: Launch, admit: Admit, clock: Callable[[], Instant], start_timeout: float | None) -> Upstream:
+    return Upstream(server, admit=admit, clock=clock, start_timeout=start_timeout)
 
 
 def _seen(task: asyncio.Task[Connection]) -> None:
