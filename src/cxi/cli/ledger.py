@@ -34,15 +34,18 @@ def unknown(config: Config = "", json: Json = False) -> None:
 @app.command("release")
 def release(
     call: Annotated[str, typer.Argument(help="the call's id")],
-    outcome: Annotated[str, typer.Option("--as", help="`done` or `failed`: what really happened")],
+    outcome: Annotated[
+        str,
+        typer.Option("--as", help="`done` or `failed`: what really happened; `released`: nobody knows, and it may happen again"),
+    ],
     reason: Reason,
     config: Config = "",
 ) -> None:
     """Say how an unknown outcome ended, so that its event is no longer blocked."""
     from cxi.ledger.base import State
 
-    if outcome not in ("done", "failed"):
-        fail("--as takes `done` or `failed`")
+    if outcome not in ("done", "failed", "released"):
+        fail("--as takes `done`, `failed` or `released`")
         raise typer.Exit(2)
     with open_book(config) as book:
         book.ledger.release(call, getpass.getuser(), reason, State(outcome), time.time())
@@ -58,6 +61,15 @@ def revoke(
 ) -> None:
     """No further effect in a session, or from one of its grants."""
     with open_book(config) as book:
+        drawn = book.ledger.grants_of(session)
+        if drawn is None:
+            fail(f"no session `{session}` in this ledger; `cxi task list` and `cxi log show --json` name them")
+            raise typer.Exit(1)
+        granted = [*book.config.standing, *(one for task in book.config.tasks.values() for one in task.grants)]
+        known = {*drawn, *(one.id for one in granted)}
+        if grant and grant not in known:
+            fail(f"no grant `{grant}`; one of {', '.join(f'`{name}`' for name in sorted(known)) or 'none'}")
+            raise typer.Exit(1)
         book.ledger.revoke(session=session, grant=grant, person=getpass.getuser(), reason=reason, now=time.time())
     say(f"revoked: {session} {grant}".rstrip())
 

@@ -27,7 +27,8 @@ def find_config(given: str) -> Path:
     for folder in (here, *here.parents):
         if (folder / NAME).is_file():
             return folder / NAME
-    raise ConfigError(Problem(NAME, 0, f"no `{NAME}` here or above", "give one with `--config`"))
+    mend = "give one with `--config FILE`; the documentation's page `configuration.md` shows a whole one"
+    raise ConfigError(Problem(NAME, 0, f"no `{NAME}` here or above", mend))
 
 
 def open_config(given: str, *, pinned: bool = True) -> Configuration:

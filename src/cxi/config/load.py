@@ -112,11 +112,8 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
     try:
         tree = read_tree(file.read_bytes(), file=name)
     except OSError as error:
-        raise ConfigError(
-            Problem(
-                str(path), 0, f"the configuration cannot be read: {error.strerror}", "name a file that is there, or `cxi init`"
-            )
-        ) from None
+        mend = "name a file that is there with `--config`; the documentation's page `configuration.md` shows a whole one"
+        raise ConfigError(Problem(str(path), 0, f"the configuration cannot be read: {error.strerror}", mend)) from None
     reader = Reader()
     record = reader.record(tree, "the configuration", KEYS, REQUIRED) or {}
     folder = Path(os.path.realpath(file.parent))

@@ -285,6 +285,12 @@ class SqliteLedger:
             mark = self._tell(database, EntryType.PERSON, "", session, body, now)
         self._writer.mark(*mark)
 
+    def grants_of(self, session: str) -> frozenset[str] | None:
+        """The grants that a session drew from; None where no such session was ever opened."""
+        if not self._store.rows("SELECT 1 FROM session WHERE id = ?", (session,)):
+            return None
+        return frozenset(str(row[0]) for row in self._store.rows("SELECT grant_id FROM call WHERE session = ?", (session,)))
+
     # --- the origin index ----------------------------------------------------------------------------------------------
 
     def touched(self, tenant: str) -> Mapping[tuple[str, str], tuple[str, ...]]:

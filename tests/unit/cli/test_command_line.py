@@ -106,6 +106,57 @@ def test_an_unknown_outcome_is_listed_and_a_person_releases_it(place):
     assert json.loads(cxi_run(place, "ledger", "unknown", "--json").stdout)["calls"] == []
 
 
+def test_an_outcome_that_nobody_knows_is_released(place):
+    fault = OutcomeUnknown(Reason(Code.SINK_TIMEOUT, "no answer"))
+    (call,) = work(place, {"to": "bob", "body": "x"}, faults=[fault])
+    assert cxi_run(place, "ledger", "release", call, "--as", "released", "--reason", "r").exit_code == 0
+    assert json.loads(cxi_run(place, "log", "show", "--json").stdout)["calls"][0]["state"] == "released"
+
+
+def test_only_what_the_ledger_knows_is_revoked(place):
+    work(place, {"to": "bob", "body": "x"})
+    session = json.loads(cxi_run(place, "log", "show", "--json").stdout)["calls"][0]["session"]
+    before = json.loads(cxi_run(place, "log", "show", "--json").stdout)["entries"]
+    assert cxi_run(place, "ledger", "revoke", "--session", "s-nobody", "--reason", "r").exit_code == 1
+    assert cxi_run(place, "ledger", "revoke", "--session", session, "--grant", "case/it.sent", "--reason", "r").exit_code == 1
+    assert json.loads(cxi_run(place, "log", "show", "--json").stdout)["entries"] == before
+    assert cxi_run(place, "ledger", "revoke", "--session", session, "--grant", "case/it.send", "--reason", "r").exit_code == 0
+    assert cxi_run(place, "ledger", "revoke", "--session", session, "--reason", "r").exit_code == 0
+
+
+def test_lock_gives_a_server_the_time_that_its_limits_name(place, monkeypatch):
+    given = []
+
+    class Stub:
+        def __init__(self, launch, *, admit, start_timeout):
+            given.append((launch.name, start_timeout))
+
+        def start(self):
+            return place.tools.definitions
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr("cxi.sinks.mcp.BlockingUpstream", Stub)
+    body = json.loads(place.file.read_text())
+    body["servers"]["it"]["limits"] = {"start": "90s"}
+    place.file.write_text(json.dumps(body))
+    assert cxi_run(place, "lock").exit_code == 0
+    assert given == [("it", 90.0)]
+
+
+def test_a_configuration_that_is_missing_names_no_command_that_is_not_there(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["check"], ["check", "--config", "nowhere.yaml"]):
+        monkeypatch.setattr("sys.argv", ["cxi", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cxi.cli.main()
+        assert ended.value.code == 2
+        said = capsys.readouterr().err
+        assert "--config" in said
+        assert "cxi init" not in said
+
+
 def test_check_counts_the_surface_and_prints_the_schema(place):
     counts = json.loads(cxi_run(place, "check", "--json").stdout)["counts"]
     assert (counts["tools"], counts["effect_call"]) == (1, 1)
