@@ -135,7 +135,7 @@ def main() -> int:
     parser.add_argument("--git-server", type=Path, default=PROJECT / ".venvs/git/bin/mcp-server-git")
     options = parser.parse_args()
     began = time.monotonic()
-    space = make(options.folder, options.git_server)
+    space = make(options.folder, options.git_server.absolute())
     first = git(space.repo, "rev-parse", "HEAD").strip()
     console = Console(width=160 if not sys.stdout.isatty() else None)
     console.print(f"workspace: {options.folder.name}/repo; request: “{REQUEST}”")

@@ -82,7 +82,8 @@ class CheckReport:
             "fields: {protected} protected ({releasable} releasable), {payload} payload, {opaque} opaque, {fixed} fixed",
             "concessions: {choices} bounded choices, {anyone} from anyone, {effect_call} `effect: call`",
             "declassifiers: {declassifiers}, validators: {validators}, evidence sources: {evidence}",
-            "policies: {permits} permit, {forbids} forbid; prose sources, carried and not enforced: {prose}",
+            "policies: {permits} permit, {forbids} forbid",
+            "prose sources: {prose}, pinned and protected, carried by nothing in this version",
             "locked: {locked_tools} tools, {locked_fields} fields",
             "gaps: {unclassified} unclassified, {lacking} contracts without a tool",
         )

@@ -195,7 +195,7 @@ class ControlServer:
                 if isinstance(started, Refused):
                     return _no(*started.reasons)
                 self._task = {"task": started, "request": request, "started": time.time()}
-                text = f"task `{started}` is open"
+                text = f"task `{started}` is open" if task is not None else self._explain_unnamed()
         elif op == "task.stop":
             self._session.stop_task()
             text = "the task is closed" if self._task is not None else "no task was open"
@@ -211,6 +211,11 @@ class ControlServer:
             "open": self._task,
             "tasks": sorted(self._config.tasks),
         }
+
+    def _explain_unnamed(self) -> str:
+        names = ", ".join(f"`{name}`" for name in sorted(self._config.tasks))
+        mend = f"to grant something, start it with `--as` and one of {names}" if names else "no task is configured that would"
+        return f"your words are the request; this task grants nothing by itself ({mend})"
 
 
 def live_gateways(config: Setting) -> tuple[LiveGateway, ...]:

@@ -125,7 +125,7 @@ def test_the_report_is_plain_lines_and_json(place):
     report = lint(place.load())
     assert json.loads(json.dumps(report.to_json()))["counts"]["servers"] == 2
     assert all(line.isprintable() for line in report.lines())
-    assert len(report.lines()) == 8 + len(report.findings)
+    assert len(report.lines()) == 9 + len(report.findings)
 
 
 def test_a_payload_that_no_effect_reads_is_a_warning(place, tools_of):
