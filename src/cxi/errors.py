@@ -193,18 +193,21 @@ CODES: Final[MappingProxyType[Code, CodeRow]] = MappingProxyType(
         ),
         Code.GRANT_EXHAUSTED: CodeRow("the grant's count or window is used up", "start a new task, or an approval"),
         Code.EVENT_REPEATED: CodeRow(
-            "the same event happened already, and the grant does not cover another", "nothing: it is done"
+            "the same event happened already, and the grant does not cover another",
+            "if the event is done, nothing; else a new task or an approval",
         ),
         Code.KEY_REUSE_CONFLICT: CodeRow("the idempotency key was used for another action", "use a new key"),
         Code.IN_FLIGHT: CodeRow("an equal event is under way", "wait for its answer"),
         Code.OUTCOME_UNKNOWN: CodeRow(
-            "an equal event was launched and its outcome is not known", "reconcile it, or a person releases it"
+            "an equal event was launched and its outcome is not known",
+            "a person looks whether it happened: `cxi ledger release CALL --as done|failed --reason …`",
         ),
         Code.CAPABILITY_USED: CodeRow("the capability or its nonce was used already", "propose the call again"),
         Code.EXPIRED: CodeRow("the session, grant, approval or lease is past its time", "start it again"),
         Code.REVOKED: CodeRow("a person revoked the session, task, grant or capability", "start it again"),
         Code.EPOCH_CHANGED: CodeRow(
-            "a newer policy epoch is in force than the one this decision was made under", "propose the call again"
+            "a newer policy epoch is in force than the one this decision was made under",
+            "start the gateway or the program anew: it runs under an older configuration",
         ),
         Code.APPROVAL_MISMATCH: CodeRow("the approval was given for another action, effect or display", "ask for a new approval"),
         Code.CARRIAGE_UNLINKED: CodeRow(
