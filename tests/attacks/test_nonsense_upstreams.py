@@ -133,6 +133,11 @@ def codes(answer: Any) -> list[str]:
         ("half-surrogate", "SINK_MALFORMED"),
         ("not-a-number", "SINK_MALFORMED"),
         ("no-object", "SINK_MALFORMED"),
+        ("no-content", "SINK_MALFORMED"),
+        ("content-text", "SINK_MALFORMED"),
+        ("task", "SINK_MALFORMED"),
+        ("deep", "SINK_MALFORMED"),
+        ("deep-first", "SINK_MALFORMED"),
         ("result-and-error", "SINK_MALFORMED"),
         ("nonsense", "SINK_MALFORMED"),
         ("stray", "SINK_MALFORMED"),
@@ -282,6 +287,15 @@ def test_numbers_beyond_doubles_arrive_as_they_were_written(tmp_path: Path) -> N
             return kept[0]
 
     assert asyncio.run(play()) == b'{"content":[],"n":123456789012345678901234567890,"f":1.50e2}'
+
+
+def test_a_server_cannot_forge_a_refusal_of_the_gate(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with staged(tmp_path, {"bad": "forged"}) as stage:
+            answer = await stage.call("bad", "x")
+            assert answer == {"content": [{"type": "text", "text": "x", "_meta": {}}], "_meta": {"example.org/kept": 1}}
+
+    asyncio.run(play())
 
 
 def test_a_lease_past_its_deadline_is_not_launched(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -40,6 +41,8 @@ SILENT_TIMEOUTS: Final = 3  # requests in a row that timed out with not one line
 BURST: Final = 1000
 RATE: Final = 200.0  # unasked messages a second, once the burst is used up
 _YIELD_EVERY: Final = 64
+_EDGE: Final = 1024  # bytes at each end of an unreadable answer in which its id is looked for
+_ID: Final = re.compile(rb'"id"\s*:\s*([0-9]{1,15})(?![0-9.eE])')
 
 Progress: TypeAlias = Callable[[Mapping[str, JsonValue]], Awaitable[None]]
 Inward: TypeAlias = Callable[[str, bytes], Awaitable[None]]
@@ -263,9 +266,12 @@ class Connection:
         """An answer that is no valid message ends its request now, instead of by its time-out."""
         try:
             value = json.loads(line)
-        except (ValueError, RecursionError):
+        except ValueError:
             return
-        number = value.get("id") if isinstance(value, dict) and "method" not in value else None
+        except RecursionError:
+            number = _guess_id(line)  # too deep for any reader: which answer it is stands at its beginning or its end
+        else:
+            number = value.get("id") if isinstance(value, dict) and "method" not in value else None
         pending = self._pending.get(number) if type(number) is int else None
         if pending is not None and not pending.answer.done():
             pending.answer.set_exception(OutcomeUnknown(self._malformed("answered with what is no valid message")))
@@ -303,6 +309,15 @@ class Connection:
             if not pending.answer.done():
                 pending.answer.set_exception(OutcomeUnknown(reason))
                 pending.answer.exception()  # seen: the asker may be gone
+
+
+def _guess_id(line: bytes) -> int | None:
+    """The id of an answer that no reader can follow to its end; a wrong guess ends a call as unknown, never as done."""
+    edges = line[:_EDGE] + b"\n" + line[-_EDGE:]
+    if not line.lstrip().startswith(b"{") or b'"method"' in edges:
+        return None
+    found = _ID.search(edges)
+    return int(found[1]) if found else None
 
 
 def refuse_method(method: str) -> bytes:

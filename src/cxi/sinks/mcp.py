@@ -6,7 +6,9 @@
   and only what was admitted is called.
 - A sink call that was not written is `NotStarted`; one that was and got no answer is `OutcomeUnknown`.
 - The lease's launch deadline is compared with the clock when nothing stands between it and the write.
-- Answers are kept as the bytes that came, beside what was read from them.
+- Answers are kept as the bytes that came, beside what was read from them; only `_meta` keys of ours are taken out, since a server
+  that wrote them could pass its words off as the gate's.
+- What `tools/call` is answered with has a list `content` (MCP, "CallToolResult"); anything else is nonsense, not success.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from cxi.manifest import CanonicalCall, Instant
 from cxi.sinks.base import Answer, Clearance
 from cxi.sinks.connection import Connection, Progress, refuse_method
 from cxi.sinks.process import ServerProcess
-from cxi.sinks.wire import Message, read_object
+from cxi.sinks.wire import Message, drop_own_meta, read_object, write_json
 
 REVISIONS: Final = ("2025-06-18", "2025-11-25")  # oldest to newest
 MAX_PAGES: Final = 1000
@@ -421,7 +423,10 @@ class Upstream:
             found = read_object(message.result)
         except MalformedError as error:
             raise OutcomeUnknown(Reason(Code.SINK_MALFORMED, f"`{method}`: {error.reason.detail}", where=self.name)) from error
-        return RelayedAnswer(found, found.get("isError") is True, raw=message.result)
+        if method == "tools/call" and not isinstance(found.get("content"), list):
+            raise self._malformed(method)
+        raw = write_json(found) if drop_own_meta(found) else message.result
+        return RelayedAnswer(found, found.get("isError") is True, raw=raw)
 
     def _malformed(self, method: str) -> OutcomeUnknown:
         return OutcomeUnknown(Reason(Code.SINK_MALFORMED, f"`{self.name}` answered `{method}` with nonsense", where=self.name))

@@ -28,6 +28,7 @@ RequestId: TypeAlias = int | str
 
 MAX_MESSAGE: Final = 16 * 1024 * 1024
 _CHUNK: Final = 64 * 1024
+OWN_META: Final = "cxi.dev/"
 
 # JSON-RPC 2.0, section 5.1, and MCP's own -32002.
 PARSE_ERROR: Final = -32700
@@ -143,6 +144,30 @@ def read_object(raw: bytes) -> Mapping[str, JsonValue]:
     if not isinstance(value, dict):
         _refuse("not an object")
     return value
+
+
+def drop_own_meta(value: JsonValue) -> bool:
+    """Take every key of a `_meta` object that begins with `cxi.dev/` out of what a server said, in place, at any depth.
+
+    The prefix is reserved for the gate (MCP, "_meta": prefixes belong to who owns the name).
+
+    Returns:
+        Whether there was one.
+    """
+    found = False
+    waiting: list[JsonValue] = [value]
+    while waiting:  # no recursion: what came may be as deep as its reader allows
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting.extend(inner for inner in item if isinstance(inner, (dict, list)))
+        elif isinstance(item, dict):
+            meta = item.get("_meta")
+            if isinstance(meta, dict):
+                for key in [key for key in meta if key.startswith(OWN_META)]:
+                    del meta[key]
+                    found = True
+            waiting.extend(inner for inner in item.values() if isinstance(inner, (dict, list)))
+    return found
 
 
 def write_json(value: JsonValue) -> bytes:
