@@ -367,11 +367,11 @@ def test_a_new_task_ends_the_one_before_with_its_releases_and_approvals() -> Non
 def test_a_later_message_is_part_of_the_open_task() -> None:
     with opened("Please fix src/a.py.") as case:
         assert case.call("put", path="src/b.py", content="x").codes == (Code.FIELD_NO_AUTHORITY,)
-        added = case.session.add_request("And src/b.py.", channel=RequestChannel.HOST_API, credential="host")
+        added = case.session.add_request("Please fix src/b.py as well.", channel=RequestChannel.HOST_API, credential="host")
         assert added is None
         assert case.call("put", path="src/b.py", content="x").kind == "done"
         case.session.stop_task()
-        refused = case.session.add_request("And src/b.py.", channel=RequestChannel.HOST_API, credential="host")
+        refused = case.session.add_request("Please fix src/b.py as well.", channel=RequestChannel.HOST_API, credential="host")
         assert refused is not None
         assert refused.codes == (Code.TASK_NONE,)
 
