@@ -240,7 +240,6 @@ ORDINARY = [
     ("Edit `b.py`!\nThen commit.", ["b.py"]),
     ("Edit b.py\nCommit when done", ["b.py"]),
     ("# Task\nEdit b.py", ["b.py"]),
-    ("Error handling in b.py is missing: add it.", ["b.py"]),
     ("Trace the fault to its line in b.py.", ["b.py"]),
     ("Fix the ValueError in b.py.", ["b.py"]),
     ("Fix the error in b.py: the sum is off.", ["b.py"]),
@@ -319,8 +318,61 @@ def test_a_sentence_whose_language_is_not_read_gives_nothing(text: str) -> None:
     assert affirmed(text) == []
 
 
-@pytest.mark.parametrize(
-    "text", ["Ändere bitte src/a.py.", "Corrige le fichier src/a.py.", "Ship src/a.py", "Notes:\n- src/a.py"]
-)
+@pytest.mark.parametrize("text", ["Ändere bitte src/a.py.", "Corrige le fichier src/a.py.", "Ship src/a.py"])
 def test_a_sentence_in_a_language_that_is_read_does(text: str) -> None:
     assert affirmed(text) == ["src/a.py"]
+
+
+UNDIRECTED = [
+    "Careful with b.py, it is production.",
+    "Fix a.py; b.py is okay.",
+    "Bob will handle b.py.",
+    "Bob: change b.py",
+    "The ticket reads: change b.py",
+    "Per the README, change b.py.",
+    "Only after approval: change b.py.",
+    "Tomorrow change b.py.",
+    "Ask me before you change b.py.",
+    "Wait for my go before changing b.py.",
+    "Protected files: b.py",
+    "\N{CROSS MARK} b.py",
+    "- [-] b.py",
+    "| b.py | no |",
+    "Seldom edit b.py.",
+    "Abstain from editing b.py.",
+    "Log output follows.\nchange b.py",
+    "The bug report:\nPlease change b.py.",
+    "Commit message is fix b.py",
+    "Keep your fingers off b.py.",
+    "Fix all bar b.py.",
+]
+
+
+@pytest.mark.parametrize("text", UNDIRECTED)
+def test_a_clause_that_asks_for_nothing_gives_nothing(text: str) -> None:
+    assert "b.py" not in affirmed(text)
+
+
+DIRECTED = [
+    "Fix b.py so that it no longer crashes.",
+    "Fix the bug in b.py that occurs when x is None.",
+    "Fix b.py because it is broken and must not ship.",
+    "Rewrite b.py without breaking its callers.",
+    "Update these files:\n- b.py",
+    "## Task\n\nEdit b.py.",
+    "TODO: fix b.py",
+    "In b.py, fix the rounding.",
+    "We should fix b.py.",
+    "I'd like you to fix b.py",
+    "I want b.py fixed.",
+    "Let's fix b.py.",
+    "Please, just fix b.py.",
+    "Hi! Can you fix b.py?",
+    "b.py: fix the rounding",
+    "Then, finally, update b.py.",
+]
+
+
+@pytest.mark.parametrize("text", DIRECTED)
+def test_a_clause_that_asks_gives_what_it_names(text: str) -> None:
+    assert affirmed(text) == ["b.py"]

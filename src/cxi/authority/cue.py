@@ -41,6 +41,8 @@ NEGATORS: Final = _words(
 )
 NEGATED_PHRASES: Final = _phrases(
     "hands off",
+    "hands away",
+    "fingers off",
     "stay away",
     "steer clear",
     "keep away",
@@ -111,6 +113,7 @@ CONDITION_PHRASES: Final = _phrases(
     "failing that", "event of", "event that",
     "in case", "as long as", "so long as", "as soon as", "in the event", "on condition", "or else", "by the time",
     "à moins", "dès que", "au cas", "a menos", "en caso", "a no ser", "a meno che", "nel caso", "se não", "em caso", "no caso",
+    "with me", "ask me", "before you", "my go", "my approval", "my ok", "my okay",
     "provided that", "given that", "only once", "es sei", "im falle", "in het geval",
 )  # fmt: skip
 
@@ -141,7 +144,8 @@ REPORTS: Final = _words(
     " zegt zei schrijft schreef vraagt vroeg volgens beweert"
 )
 REPORT_PHRASES: Final = _phrases(
-    "according to", "reported that", "reports that", "requested that", "requests that", "d'après", "ha detto"
+    "according to", "paste from", "pasted from", "copied from", "reported that", "reports that", "requested that",
+    "requests that", "d'après", "ha detto",
 )  # fmt: skip
 
 # --- questions.
@@ -173,31 +177,71 @@ POLITE_OPENERS: Final = _phrases(
     "kun je", "kunt u", "kan je", "zou je", "zou u",
 )  # fmt: skip
 
+# --- directives. Only a clause that asks for something gives authority: it begins with one of these, or with what leads to one.
+IMPERATIVES: Final = _words(
+    " accept add adjust align allow amend annotate answer append apply approve archive arrange ask assign attach back"
+    " backport backup begin bind block book bring build bump buy calculate call cancel capture change check"
+    " cherry-pick choose clean clear clone close collect combine comment commit compare compile complete compress"
+    " compute configure confirm connect continue convert copy correct create cut deal debug decrease define delete"
+    " deliver deploy deposit describe design detach develop disable dispatch display document double-check download"
+    " draft draw drop duplicate edit eliminate email enable end ensure enter erase evaluate execute expand explain"
+    " export extend extract feed fetch fill filter find finish fix flag flatten follow fork format forward gather"
+    " generate get give go grab grant group hand handle harden help hook implement import improve include increase"
+    " index inform insert inspect install integrate introduce investigate invite issue join label land launch"
+    " lift link lint list load locate lock log look mail make mark measure merge message migrate minimize modernize"
+    " modify monitor move mute name normalize note notify open optimize order organize overwrite pack package parse"
+    " paste patch pay perform pick pin plan polish port post prepare print proceed process produce promote proofread"
+    " propose provide publish pull purchase purge push put queue raise rank rate re-run read rebase rebuild receive"
+    " record recover redact redo reduce refactor refresh refund register release reload remind remove rename render"
+    " renew rent reopen reorder repair repeat replace reply report request rerun reschedule reserve reset resolve"
+    " respond restart restore restructure retry return revert review revise rewind rewrite ring roll rollback rotate"
+    " round run save scan schedule search select sell send separate set settle share shift ship shorten show shut"
+    " sign simplify solve sort spell split squash stage stamp star start steer stop store strip submit sum summarise"
+    " summarize swap switch sync tag take tell test tidy tighten total trace touch track transfer transform translate"
+    " trigger trim truncate try tune turn tweak type unarchive undo unify uninstall unlock unmute unpack unstage"
+    " unstar update upgrade upload use validate verify view visit wipe wire withdraw work wrap write zip"
+    # German, French, Spanish, Italian, Portuguese, Dutch
+    " ändere schreibe schreib aktualisiere lösche verschiebe kopiere benenne schicke schick sende füge repariere"
+    " behebe erstelle öffne schließe korrigiere setze ersetze entferne modifie modifiez mets mettez corrige corrigez"
+    " crée créez supprime supprimez envoie envoyez déplace déplacez renomme renommez ajoute ajoutez ferme fermez"
+    " ouvre ouvrez remplace remplacez veuillez cambia cambie arregla crea cree borra elimina envía envíe mueve mueva"
+    " renombra agrega actualiza actualice cierra cierre abre añade escribe reemplaza modifica correggi invia sposta"
+    " rinomina aggiungi aggiorna chiudi apri scrivi copia modifique altere corrija apague envie mova renomeie"
+    " adicione atualize feche abra escreva wijzig maak verwijder stuur verplaats hernoem voeg sluit herstel werk"
+    " schrijf"
+)
+# What may stand before the verb: "then please fix …", "Task: fix …", "we should fix …", "I want you to fix …".
+LEADERS: Final = _words(
+    " please kindly also only then now just first second third finally next additionally afterwards and but so ok"
+    " okay hi hello hey dear thanks"
+    " again lastly furthermore plus bitte dann und aber puis ensuite et mais luego después y pero poi e ma depois mas dan en maar"
+    " quickly carefully"
+)
+LABELS: Final = _words(
+    "task tasks todo to-do goal goals objective job work action actions request aufgabe tâche tarea compito tarefa taak"
+)
+WISHES: Final = _phrases(
+    "i want", "i need", "i would like", "i'd like", "i would love", "i'd love", "i want you to", "i need you to",
+    "i would like you to", "i'd like you to", "we want you to", "we need you to", "we want", "we need", "we'd like you to",
+    "let's", "let us", "you should", "we should", "you must", "we must", "you need to", "we need to", "you have to",
+    "we have to", "you can", "you may", "your task is to", "your job is to", "the task is to", "the goal is to",
+    "make sure", "make sure to", "make sure that", "be sure to", "feel free to", "it is time to", "it's time to",
+    "we are going to", "we're going to", "i am asking you to", "i'm asking you to",
+)  # fmt: skip
+DONE: Final = _words(
+    "fixed updated changed moved renamed deleted removed closed sent written committed added created merged staged"
+)
+# "In the file a.py, fix …": a place, which names something, and then the verb.
+PLACES: Final = _words("in inside under within for from at on to into using with dans en dentro nel em auf im")
+
+# A clause behind one of these says why, which or how, and asks for nothing: its negation and its conditions are its own.
+SUBORDINATORS: Final = _words("so because since that which whose who where")
+AVERTED: Final = _words("avoid prevent stop skip ignore exclude omit refuse reject")
+
 # --- languages. A sentence none of whose words is here is not read, and gives nothing: a negation could stand in it unseen.
 # Only words that tell a language apart: `to`, `a` or `do` are words of many.
-READ: Final = _words(
-    # English: what people ask for, and the words around it
-    "accept add adjust align allow amend annotate answer append apply approve archive arrange assign attach backport back"
-    " backup balance begin bind block book bring build bump calculate call cancel capture change check choose clean clear"
-    " clone close collect combine comment commit compare compile complete compress compute configure confirm connect continue"
-    " convert copy correct create cut debug decrease define delete deliver deploy describe design detach develop disable"
-    " discard dispatch display document download draft drop duplicate edit eliminate email enable end enter erase evaluate"
-    " execute expand explain export extend extract fetch fill filter find finish fix flag flatten follow format forward"
-    " generate get give grant group handle harden help hide implement import improve include increase index inform insert"
-    " inspect install integrate introduce investigate invite issue join keep label launch lint list load locate lock log look"
-    " lower mail make mark measure merge migrate minimize modernize modify monitor move name normalize note notify open"
-    " optimize order organize overwrite pack package parse paste patch pay perform pick pin place plan port post prepare"
-    " print process produce promote proofread propose provide publish pull purge push put raise read rebase rebuild receive"
-    " record redact redo reduce refactor refund refresh register reject release reload remind remove rename render reopen"
-    " reorder repair replace reply report request rerun reschedule reserve reset resolve respond restart restore restructure"
-    " retry return revert review revise rewrite roll rotate round run save scan schedule search select send separate set"
-    " settle share shorten show shut sign simplify solve sort split squash stage start stop store submit summarize summarise"
-    " swap switch sync tag take tell test tidy track transfer transform translate trim truncate try turn type undo unify"
-    " uninstall unlock unpack unstage update upgrade upload use validate verify view wire wrap write zip"
-    " go ship land tweak polish bump rollback cherry-pick work ensure proceed ask deal draw feed fork gather grab hand hook"
-    " let lift limit link lower map pause pin point post print push queue quote raise rank recover relax renew rent repeat"
-    " reply rewind ring sell shift skip slice spell stamp steer strip sum surface swap tell tighten total trace trigger tune"
-    " visit wait warn wipe"
+READ: Final = IMPERATIVES | _words(
+    # English: the words around what people ask for
     " test tests bug bugs issue issues line lines code function functions class error errors message meeting event calendar"
     " invoice payment account customer server database table tables row rows page pages report logs config configuration"
     " version path task tasks step steps note notes list todo readme changelog summary"

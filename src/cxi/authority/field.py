@@ -40,6 +40,7 @@ from cxi.values import value_type
 from cxi.values.base import Root, Value
 from cxi.values.hidden import visible
 
+FIND_BUDGET: Final = 8 * 1024 * 1024  # code points that are searched, the newest first, to say where a value was seen
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 _WHY: Final = MappingProxyType(
     {
@@ -50,6 +51,7 @@ _WHY: Final = MappingProxyType(
         "fenced": "named in the request, but in a block of code",
         "forwarded": "named in the request, but in forwarded text",
         "reported": "named in the request, but as what somebody else said",
+        "undirected": "named in the request, but not where it asks for something (a clause that begins with a verb: `fix ...`)",
         "unread": "named in the request, but in a sentence of a language that is not read",
     }
 )
@@ -539,11 +541,19 @@ def _find(value: Value, segments: Sequence[Segment]) -> str:
     if not spellings:
         return ""
     # the shorter spelling of a path may stand inside the longer one, but not a number inside a number
-    pattern = re.compile(
-        "|".join(rf"(?<![\w.-]){re.escape(text)}(?![\w-]|\.\w)" for text in sorted(spellings, key=len, reverse=True))
-    )
-    for segment in segments:
-        match = None if segment.trusted else pattern.search(segment.text)
-        if match is not None:
-            return f"{segment.source.name}, line {segment.text.count(chr(10), 0, match.start()) + 1}"
+    ends = re.compile(r"(?<![\w.-])")
+    goes_on = re.compile(r"[\w-]|\.\w")
+    budget = FIND_BUDGET
+    for segment in reversed(segments):
+        if segment.trusted:
+            continue
+        for text in sorted(spellings, key=len, reverse=True):
+            at = segment.text.find(text, 0, budget)
+            while at >= 0:
+                if ends.match(segment.text, at) and not goes_on.match(segment.text, at + len(text)):
+                    return f"{segment.source.name}, line {segment.text.count(chr(10), 0, at) + 1}"
+                at = segment.text.find(text, at + 1, budget)
+        budget -= len(segment.text)
+        if budget <= 0:
+            break
     return ""

@@ -1,8 +1,10 @@
 """What does the person's own text ask for, clause by clause?
 
 - A clause gives authority to the values it names, unless it is `negated`, a `question`, `conditional`, `reported`, `quoted`,
-  `fenced`, `forwarded` or `unread` (in a language that is not read): then it gives nothing. What is unsure gives nothing.
-  nothing.
+  `fenced`, `forwarded`, `unread` (a language that is not read) or `undirected`: then it gives nothing. So does what is unsure.
+- It must ask for something: it begins with a verb that does ("fix …", "please move …", "I'd like you to …", "b.py: update …"), or
+  lists values under what does. Anything else (a statement, a label, a reminder) names and gives nothing: `undirected`.
+- A subordinate clause ("… so that it does not crash", "… without breaking it") is a clause of its own, and asks for nothing.
 - A sentence ends at `.`, `!`, `?` before a blank, at a blank line, at a list item, and before a line that begins with a capital.
 - A clause ends with its sentence, at `;`, at `but`, and before a coordinator that a negation follows directly: "fix a.py and
   don't touch b.py" keeps its left side. No other `and`, `or` or comma ends a negation: "don't edit a.py, edit b.py instead" gives
@@ -21,7 +23,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -32,7 +35,7 @@ from cxi.authority.quotation import Region, mask, regions
 from cxi.provenance import TrustedRequest
 from cxi.values.base import Root, Span, Value, ValueType
 
-MAX_TEXT: Final = 200_000  # code points of one segment that are read; the rest gives nothing
+MAX_TEXT: Final = 32_000  # code points of one segment that are read; the rest gives nothing
 _SHOWN: Final = "\ufffc"  # stands for what is quoted: no word, no blank
 _WORD: Final = re.compile(r"[^\s—–]+|[—–]")
 _EDGE: Final = '.,;:!?…()[]{}<>"“”„«»‹›*_~|`¿¡\ufffc'
@@ -45,6 +48,7 @@ _QUESTION: Final = re.compile(r"[?？](?=[\s)\]\"'”’»*_!.\ufffc]|\Z)|¿")
 _OPEN_END: Final = re.compile(
     r"(?:[,:&(/–—-]|\b(?:and|or|the|a|an|to|in|of|for|with|from|und|oder|et|ou|y|o|e|en))\s*\Z", re.IGNORECASE
 )
+_NUMBER: Final = re.compile(r"\s*\d")
 _GOES_ON: Final = frozenset({"unless", "except", "otherwise", "but", "and", "or", "provided", "without", "instead", "nor"})
 
 
@@ -260,6 +264,7 @@ class _Unit:
     level: int = 0
     why: str = ""  # what its last clause gives nothing for
     ends: str = ""  # its last sign that is no blank
+    asks: bool = False  # whether it asks for something
 
 
 @lru_cache(maxsize=64)
@@ -287,13 +292,23 @@ def clauses(text: str) -> tuple[Clause, ...]:
         given = rest or _inherited(unit, previous, parsed)
         own: list[Clause] = []
         for start, end in _sentences(parsed, unit):
-            own += _split(text, parsed, start, end, sentence, given, inline)
+            own += _split(text, parsed, start, end, sentence, given, inline, introduced=_is_introduced(unit, previous))
             if any(clause.why == "quoted" for clause in own):
                 given = "quoted"  # text to be carried has begun; where it ends, nothing says
             given = given if rest or given in ("reported", "quoted") else _carried(given, own, parsed, end, unit)
+            if any(token.word == "follows" for token in _tokens(parsed[start:end])):
+                given = rest = "reported"  # "log output follows."
             sentence += 1
         unit.why = own[-1].why if own else given
+        unit.asks = any(clause.affirmed for clause in own)
         unit.ends = parsed[unit.start : unit.end].rstrip(" \t\n*_`\ufffc")[-1:]
+        # No later unit asks an item's siblings before it, a paragraph before the last, nor anything above a heading.
+        if unit.kind == "heading":
+            previous.clear()
+        elif unit.kind == "text":
+            del previous[1 if previous and previous[0].kind == "heading" else 0 :]
+        while unit.kind == "item" and previous and previous[-1].kind == "item" and previous[-1].indent >= unit.indent:
+            previous.pop()
         previous.append(unit)
         if any(clause.why == "reported" for clause in own) and unit.ends == ":":
             rest = "reported"
@@ -330,7 +345,8 @@ def _inherited(unit: _Unit, previous: list[_Unit], parsed: str) -> str:
     """Why a unit gives nothing because of what introduces it."""
     for other in reversed(previous):
         if other.kind == "heading" and unit.kind != "heading":
-            if other.why:
+            words = [token.word for token in _tokens(parsed[other.start : other.end]) if token.word]
+            if other.why and not (other.why == "undirected" and all(word in cue.LABELS for word in words)):
                 return other.why
             break
     if unit.kind == "heading" or not previous:
@@ -345,6 +361,15 @@ def _inherited(unit: _Unit, previous: list[_Unit], parsed: str) -> str:
             continue
         return "" if other.ends in tuple(".!;") else other.why
     return ""
+
+
+def _is_introduced(unit: _Unit, previous: list[_Unit]) -> bool:
+    """Whether what stands before a unit asks for what it lists: "Update these files:"."""
+    for other in reversed(previous):
+        if unit.kind == "item" and other.kind == "item" and other.indent >= unit.indent:
+            continue
+        return other.asks and (unit.kind == "item" or other.ends == ":")
+    return False
 
 
 def _sentences(parsed: str, unit: _Unit) -> Iterator[Span]:
@@ -394,7 +419,9 @@ def _carried(given: str, own: list[Clause], parsed: str, end: int, unit: _Unit) 
     return own[-1].why if own[-1].why and ends not in tuple(".!?;。！？") else ""
 
 
-def _split(text: str, parsed: str, start: int, end: int, sentence: int, given: str, inline: Sequence[Region]) -> Iterator[Clause]:
+def _split(
+    text: str, parsed: str, start: int, end: int, sentence: int, given: str, inline: Sequence[Region], *, introduced: bool
+) -> Iterator[Clause]:
     """The clauses of one sentence."""
     said = parsed[start:end]
     tokens = _tokens(said)
@@ -402,14 +429,17 @@ def _split(text: str, parsed: str, start: int, end: int, sentence: int, given: s
     given = "" if given == "unread" and any(token.word for token in tokens) else given
     whole = given or _judge_sentence(said, tokens)
     content = _content(said, tokens)
+    asked = introduced
     for left, right, negated in _cut(said, tokens):
+        directed = _directs(said, _within(tokens, left, right), asked=asked)
+        asked = directed and not negated
         for part_left, part_right, carried in _before_content(left, right, content):
             part = said[part_left:part_right]
             lead = len(part) - len(part.lstrip())
             a, b = start + part_left + lead, start + part_left + len(part.rstrip())
             if a >= b:
                 continue
-            why = "quoted" if carried else ("negated" if negated else whole)
+            why = "quoted" if carried else "negated" if negated else whole or ("" if directed else "undirected")
             holes = tuple((r.start, r.end) for r in inline if r.why != "name" and r.start < b and r.end > a)
             yield Clause(text[a:b], (a, b), not why, why, sentence, holes=holes)
 
@@ -426,9 +456,11 @@ def _before_content(left: int, right: int, content: int) -> Iterator[tuple[int, 
 
 def _content(said: str, tokens: list[_Token]) -> int:
     """Where text to be carried begins: "with the message: …"."""
-    for token in tokens:
+    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         if token.word in cue.CONTENT and said[: token.end].endswith(":"):
             return token.end
+        if token.word in cue.CONTENT and after is not None and after.word in ("is", "reads", "says", "ist", "est", "es"):
+            return after.end
     return len(said)
 
 
@@ -441,11 +473,69 @@ def _judge_sentence(said: str, tokens: list[_Token]) -> str:
         return "reported"
     if _is_question(said, tokens, words):
         return "question"
-    if _is_conditional(said, tokens, words):
+    # A condition of a subordinate clause is that clause's own: "fix the bug that occurs when x is None".
+    main = next((index + 2 for index in range(1, len(words)) if _subordinates(words, index)), len(words))
+    if _is_conditional(said, tokens[:main], words[:main]):
         return "conditional"
     if not _is_read(words):
         return "unread"
     return ""
+
+
+def _subordinates(words: list[str], index: int) -> bool:
+    """Whether a clause of its own begins here: "… so that it compiles", "… without breaking it", "… to avoid a crash"."""
+    word, after = words[index], words[index + 1] if index + 1 < len(words) else ""
+    if word == "without":
+        return after.endswith("ing") and len(after) >= 5
+    if word == "to":
+        return after in cue.AVERTED
+    if word not in cue.SUBORDINATORS or words[index - 1] in ("sure", "and", "or", "even", "do", "not"):
+        return False
+    return not any(_at(words, at, cue.CONDITION_PHRASES) > index - at for at in range(max(0, index - 3), index + 1))
+
+
+def _directs(said: str, tokens: list[_Token], *, asked: bool) -> bool:
+    """Whether a clause asks for something: it begins with a verb that does, or with what leads to one.
+
+    A clause of values alone goes on with what was asked: a list item under "Update these:", "; and b.py".
+    """
+    words = [token.word for token in tokens]
+    at, last = 0, _last(words, lambda index: bool(words[index]))
+    while at < len(words):
+        word, shown = words[at], said[tokens[at].start : tokens[at].end]
+        wish = _at(words, at, cue.WISHES)
+        if wish:
+            rest = words[at + wish :]
+            return words[at] == "make" or any(word in cue.IMPERATIVES or word in cue.DONE for word in rest)
+        if _at(words, at, cue.POLITE_OPENERS):
+            return True
+        if word in cue.IMPERATIVES:
+            return True
+        if word in cue.PLACES:
+            comma = next((i for i in range(at + 1, len(words)) if said[: tokens[i].end].endswith(",")), None)
+            named = comma is not None and any(_is_value(said, token) for token in tokens[at + 1 : comma + 1])
+            if comma is None or not named:
+                return False
+            at = comma + 1
+        elif word in cue.LEADERS or (word in cue.LABELS and shown.rstrip("*_").endswith(":")):
+            at += 1
+        elif _is_value(said, tokens[at]) and (shown.endswith(":") or last < at):
+            if last < at:
+                return asked and all(_is_value(said, token) or _is_mark(said, token) for token in tokens[at:])
+            at += 1
+        else:
+            return False
+    return False
+
+
+def _is_value(said: str, token: _Token) -> bool:
+    shown = said[token.start : token.end]
+    return not token.word and shown[0] not in "@<" and (_SHOWN in shown or any(char.isalnum() for char in shown))
+
+
+def _is_mark(said: str, token: _Token) -> bool:
+    """Whether a token is punctuation that joins values, and no sign that could strike one out."""
+    return token.word in cue.COORDINATORS or said[token.start : token.end].strip(",;&+*-–—()") == ""
 
 
 def _is_read(words: list[str]) -> bool:
@@ -534,39 +624,53 @@ class _Negator:
 
 def _negators(words: list[str], tokens: list[_Token], said: str) -> list[_Negator]:
     found: list[_Negator] = []
+    closer = _last(words, lambda index: words[index] in cue.LEFT or bool(_at(words, index, cue.LEFT_PHRASES)))
     for index, word in enumerate(words):
         token = tokens[index]
-        if word == "no" and said[token.end - 1] == "." and re.match(r"\s*\d", said[token.end :]):
+        if word == "no" and said[token.end - 1] == "." and _NUMBER.match(said, token.end):
             continue  # "no. 5"
         plain = word in cue.NEGATORS or word.endswith("n't") or word.startswith("n'")
         if word in cue.EXCEPTIONS or _at(words, index, cue.EXCEPTION_PHRASES):
             found.append(_Negator(index, keeps_left=False))
-        elif plain or _at(words, index, cue.NEGATED_PHRASES) or (word in cue.LEAVE and _is_left(words[index + 1 :])):
+        elif plain or _at(words, index, cue.NEGATED_PHRASES) or (word in cue.LEAVE and index < closer):
             found.append(_Negator(index, keeps_left=True))
-        elif word in ("but", "save") and index and words[index - 1] in cue.UNIVERSALS:
+        elif word in ("but", "save", "bar") and index and words[index - 1] in cue.UNIVERSALS:
             found.append(_Negator(index, keeps_left=False))
     return found
 
 
-def _is_left(words: list[str]) -> bool:
-    return any(word in cue.LEFT or _at(words, index, cue.LEFT_PHRASES) for index, word in enumerate(words))
+def _last(words: list[str], holds: Callable[[int], bool]) -> int:
+    """The last place where something holds, or -1."""
+    return next((index for index in range(len(words) - 1, -1, -1) if holds(index)), -1)
+
+
+def _first_universal(words: list[str]) -> int:
+    """Where "all", "every" and the like first stand; behind the end where they do not."""
+    return next((index for index, word in enumerate(words) if word in cue.UNIVERSALS), len(words))
+
+
+def _within(tokens: list[_Token], start: int, end: int) -> list[_Token]:
+    """The tokens between two offsets; tokens stand in order."""
+    left = bisect_left(tokens, start, key=lambda token: token.start)
+    right = bisect_right(tokens, end, key=lambda token: token.end)
+    return tokens[left:right]
 
 
 def _cut(said: str, tokens: list[_Token]) -> Iterator[tuple[int, int, bool]]:
     """(start, end, negated) of each clause of a sentence, by offsets into it."""
     words = [token.word for token in tokens]
     bounds = [0, *(match.end() for match in _BOUNDARY.finditer(said)), len(said)]
+    universal = _first_universal(words)
     for index, token in enumerate(tokens):
-        if token.word in cue.BUT and index and not _is_exceptive(words, index):
+        if index and ((token.word in cue.BUT and not _is_exceptive(words, index, universal)) or _subordinates(words, index)):
             bounds.append(token.start)
     bounds = sorted(set(bounds))
     for start, end in pairwise(bounds):
-        inside = [token for token in tokens if start <= token.start and token.end <= end]
-        yield from _cut_negated(said, inside, start, end)
+        yield from _cut_negated(said, _within(tokens, start, end), start, end)
 
 
-def _is_exceptive(words: list[str], index: int) -> bool:
-    """Whether a `but` takes out: "all files but a.py"."""
+def _is_exceptive(words: list[str], index: int, universal: int) -> bool:
+    """Whether a `but` takes out: "all files but a.py"; `universal` is where the first "all" stands."""
     after = words[index + 1] if index + 1 < len(words) else ""
     goes_on = (
         after in cue.NEGATORS
@@ -575,13 +679,14 @@ def _is_exceptive(words: list[str], index: int) -> bool:
         or after in cue.LEAVE
         or after in ("only", "make", "keep", "fix", "first", "use", "add", "run", "it", "then")
     )
-    return not goes_on and any(word in cue.UNIVERSALS for word in words[:index])
+    return not goes_on and universal < index
 
 
 def _cut_negated(said: str, tokens: list[_Token], start: int, end: int) -> Iterator[tuple[int, int, bool]]:
     """Part a clause before the first negation that a coordinator introduces; everything else negates both sides."""
     words = [token.word for token in tokens]
-    exceptive = any(word in cue.BUT and index and _is_exceptive(words, index) for index, word in enumerate(words))
+    universal = _first_universal(words)
+    exceptive = any(word in cue.BUT and index and _is_exceptive(words, index, universal) for index, word in enumerate(words))
     negators = _negators(words, tokens, said)
     if not negators and not exceptive:
         yield start, end, False

@@ -65,7 +65,7 @@ def test_spans_and_texts_agree_and_clauses_stand_in_order() -> None:
     found = clauses(text)
     assert all(text[slice(*clause.span)] == clause.text for clause in found)
     assert [clause.span[0] for clause in found] == sorted(clause.span[0] for clause in found)
-    assert [clause.why for clause in found] == ["", "negated", "quoted", "", "quoted", "question"]
+    assert [clause.why for clause in found] == ["", "negated", "quoted", "undirected", "quoted", "question"]
 
 
 @given(st.lists(WORDS, max_size=25).map(" ".join) | st.lists(WORDS, max_size=25).map("".join) | st.text(max_size=60))
