@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from types import MappingProxyType
 from typing import Final, Literal, Protocol, TypeAlias
 
 from cxi.authority.approval import Approval
-from cxi.authority.contract import ToolContract
+from cxi.authority.contract import Origin, ToolContract
 from cxi.authority.declassifier import Declassifier, declassify
 from cxi.authority.evidence import EvidenceSource, collect
 from cxi.authority.grant import Grant
@@ -32,14 +33,15 @@ from cxi.effects.base import World
 from cxi.effects.realized import differences, tells
 from cxi.effects.snapshot import RecordingSnapshot, stale
 from cxi.errors import AuthorityError, Code, LedgerError, MalformedError, NotStarted, OutcomeUnknown, Reason, Refused
-from cxi.gate import Admissible, Cleared, Gate, NoOp, Proposal, Standing, touched_by
+from cxi.gate import Admissible, Cleared, Gate, NoOp, Proposal, Reach, Standing, touched_by
 from cxi.ledger.base import Lease, Ledger, Outcome, Receipt, Recorded, State
 from cxi.log.commitment import Opening, commit
 from cxi.log.entry import EntryType, LogEntry
-from cxi.manifest import Action, Assurance, CanonicalCall, Instant, Manifest, Principal, Role
+from cxi.manifest import Action, Assurance, CanonicalCall, FieldValue, Instant, Manifest, Principal, Role
 from cxi.provenance import Channel, RequestChannel, Segment, Source, TrustedRequest, open_request
 from cxi.sinks.base import Answer, Clearance
 from cxi.values.base import Value
+from cxi.values.hidden import visible
 
 MAX_SEGMENT: Final = 1024 * 1024  # code points of one result that are kept, to say where a value was seen
 MAX_SEGMENTS: Final = 512
@@ -47,7 +49,11 @@ MAX_CONTEXT: Final = 16 * MAX_SEGMENT  # code points of all kept segments; the o
 MAX_RELEASES: Final = 10_000  # live releases of a session; more is a flood, and nothing of it holds
 MAX_READ_KEYS: Final = 10_000  # idempotency keys of calls without an effect that are remembered
 MAX_TOOL_NAME: Final = 200  # code points of a tool's name that are kept
+MAX_TOLD: Final = 100  # values of a refused call that are kept, to tell what was refused
+MAX_TOLD_VALUE: Final = 1000  # code points of one of them
+PATH_TYPES: Final = frozenset({"RepoPath", "FilePath"})
 
+NOWHERE: Final = Reach()
 UNNAMED: Final = "request"  # what a task is called that was opened without a name; it is no name that grants anything
 
 AnswerKind: TypeAlias = Literal["refused", "no-op", "recorded"]
@@ -122,6 +128,7 @@ class Wiring:
         ledger: The ledger.
         openings: Where openings go.
         world: The live world.
+        worlds: By server, the live world as that server sees it; `world` for a server that is not named.
         root: The declared root's absolute, real path.
         case_sensitive, normalizes: The root's case and Unicode rule.
         tasks: Task name to its grants.
@@ -147,6 +154,11 @@ class Wiring:
     clock: Callable[[], Instant]
     entropy: Callable[[int], bytes]
     lifetimes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    worlds: Mapping[str, World] = field(default_factory=lambda: MappingProxyType({}))
+
+    def world_of(self, tool: str) -> World:
+        """The live world as the server of this tool sees it: its environment decides what its git does."""
+        return self.worlds.get(tool.partition(".")[0], self.world)
 
 
 class Session:
@@ -166,6 +178,7 @@ class Session:
         self._idle_keys: dict[Digest, tuple[Digest, str]] = {}
         self._task_ends: Instant = 0.0  # 0: with the session
         self._is_closed = False
+        self._starts = 0
         wiring.ledger.open_session(
             principal.tenant, principal.user, principal.agent, principal.session, credential, wiring.clock()
         )
@@ -210,6 +223,10 @@ class Session:
             ends = self._wiring.clock() + lifetime if lifetime else 0.0
             if ends:
                 grants = tuple(replace(grant, expires=min(grant.expires or ends, ends)) for grant in grants)
+            # Each start is a task of its own: a person who starts it again grants anew.
+            self._starts += 1
+            if self._starts > 1:
+                grants = tuple(replace(grant, id=f"{grant.id}#{self._starts}") for grant in grants)
             name = task or UNNAMED
             self._log(
                 EntryType.TASK, "", {"act": "start", "task": name, "channel": str(channel)}, {"request": request}, durable=True
@@ -223,6 +240,7 @@ class Session:
                 releases=(),
                 approvals=(),
                 evidence=(),
+                state=MappingProxyType({}),
             )
             return name
 
@@ -252,7 +270,16 @@ class Session:
     def _end_task(self, act: str, grants: tuple[Grant, ...]) -> None:
         self._log(EntryType.TASK, "", {"act": act, "task": self._standing.task or UNNAMED}, {}, durable=True)
         self._task_ends = 0.0
-        self._standing = replace(self._standing, request=None, task="", grants=grants, releases=(), approvals=(), evidence=())
+        self._standing = replace(
+            self._standing,
+            request=None,
+            task="",
+            grants=grants,
+            releases=(),
+            approvals=(),
+            evidence=(),
+            state=MappingProxyType({}),
+        )
 
     def _see_standing(self, now: Instant) -> Standing:
         """The session as it stands at this instant: a task that is past its time has ended."""
@@ -294,9 +321,7 @@ class Session:
             arguments: The call's arguments, read strictly (`canonical.parse_json`).
             idempotency_key: The caller's key, or empty.
         """
-        call = "a-" + self._wiring.entropy(4).hex()
-        # What has no UTF-8 form, or is longer than any name, is the name of no tool; it is cut only to be told.
-        tool = (tool if len(tool) <= MAX_TOOL_NAME else f"{tool[:MAX_TOOL_NAME]}…").encode("utf-8", "backslashreplace").decode()
+        call, tool = self._name_call(), _tellable(tool)
         try:
             return self._propose(call, tool, arguments, idempotency_key)
         except MalformedError as error:
@@ -304,32 +329,47 @@ class Session:
         except LedgerError as error:
             return self._refuse(call, tool, Refused.of(Code.LEDGER_UNAVAILABLE, str(error), where="ledger"))
 
+    def refuse(self, tool: str, refused: Refused) -> Answered:
+        """Refuse what cannot even be proposed, and log it like any other refusal.
+
+        Args:
+            tool: The tool's name, as far as it can be told.
+            refused: Why.
+        """
+        return self._refuse(self._name_call(), _tellable(tool), refused)
+
+    def _name_call(self) -> str:
+        return "a-" + self._wiring.entropy(4).hex()
+
     def _propose(self, call: str, tool: str, arguments: JsonValue, idempotency_key: str) -> Prepared:
         wiring, now = self._wiring, self._wiring.clock()
         standing = self._see_standing(now)
         key = digest({"idempotency_key": idempotency_key}) if idempotency_key else ""
         prior = wiring.ledger.recorded(self.id, key) if key else None
-        snapshot = RecordingSnapshot(wiring.world, wiring.root, wiring.case_sensitive, wiring.normalizes)
+        snapshot = RecordingSnapshot(wiring.world_of(tool), wiring.root, wiring.case_sensitive, wiring.normalizes)
         proposal = Proposal(call, tool, arguments, key, prior)
         decision = wiring.gate.decide(proposal, standing, snapshot, now)
         match decision:
             case Refused():
-                return self._refuse(call, tool, decision, wiring.gate.reach(proposal, snapshot))
+                reach = wiring.gate.reach(proposal, snapshot)
+                return self._refuse(call, tool, self._advise(tool, decision, reach.leaves, standing), reach)
             case NoOp():
+                leaves = _leaves(decision.action)
                 conflict = self._claim_key(key, decision.action.digest, call)
                 if conflict is not None:
-                    return self._refuse(call, tool, conflict)
-                self._log(EntryType.NO_OP, call, {"tool": tool}, _values(decision.action))
+                    return self._refuse(call, tool, conflict, Reach(leaves))
+                self._log(EntryType.NO_OP, call, {"tool": tool, **_fixed(leaves)}, _values(leaves))
                 return Answered(call, text_result(f"no change: `{tool}` would change nothing, so it was not called"), "no-op")
             case Recorded():
                 return self._replay(call, tool, decision)
             case Cleared():
+                leaves = _leaves(decision.action)
                 conflict = self._claim_key(key, decision.action.digest, call)
                 if conflict is not None:
-                    return self._refuse(call, tool, conflict)
+                    return self._refuse(call, tool, conflict, Reach(leaves))
                 self._spend_approval(decision.approval)
-                body: dict[str, JsonValue] = {"tool": tool, "authorized_by": list(decision.authorized_by)}
-                self._log(EntryType.READ, call, body, _values(decision.action))
+                body: dict[str, JsonValue] = {"tool": tool, "authorized_by": list(decision.authorized_by), **_fixed(leaves)}
+                self._log(EntryType.READ, call, body, _values(leaves))
                 return Ready(call, Clearance(decision.action.call, call), decision)
             case Admissible():
                 return self._admit(decision)
@@ -361,7 +401,7 @@ class Session:
         wiring, call, tool = self._wiring, admissible.proposal.call, admissible.proposal.tool
         conflict = self._claim_key(admissible.proposal.idempotency_key, admissible.action.digest, call, keep=False)
         if conflict is not None:
-            return self._refuse(call, tool, conflict)
+            return self._refuse(call, tool, conflict, Reach(_leaves(admissible.action)))
         openings: list[Opening] = []
 
         def describe(manifest: Manifest, found: Admissible) -> LogEntry:
@@ -373,7 +413,7 @@ class Session:
         )
         match answer:
             case Refused():
-                return self._refuse(call, tool, answer, _reached(admissible))
+                return self._refuse(call, tool, answer, Reach(_leaves(admissible.action), _reached(admissible)))
             case Recorded():
                 return self._replay(call, tool, answer)
             case Lease():
@@ -384,7 +424,7 @@ class Session:
                     self._settle(answer, admissible, Outcome(State.FAILED, detail="the openings could not be kept"))
                     raise
                 # The commitment is checked again, after the draw and before the sink.
-                changed = stale(admissible.reads, wiring.world)
+                changed = stale(admissible.reads, wiring.world_of(tool))
                 if changed:
                     names = ", ".join(f"`{' '.join(question)}`" for question in changed[:3])
                     refused = Refused.of(Code.SNAPSHOT_CHANGED, f"{names} changed before the sink ran", where=tool)
@@ -447,7 +487,7 @@ class Session:
         self, decision: Admissible, answer: Answer | NotStarted | OutcomeUnknown
     ) -> tuple[Outcome, Refused | None]:
         """What is known of the effect: compared with the commitment where it can be seen, else the sink's own word."""
-        world = self._wiring.world
+        world = self._wiring.world_of(decision.proposal.tool)
         seen = decision.effect.assurance is not Assurance.DECLARED
         # INVARIANT (certain-outcome): an effect counts as done, or as not done, only where the world tells it of every atom.
         told = seen and tells(decision.effect)
@@ -516,9 +556,8 @@ class Session:
             standing = self._standing
             touched = self._touched | self._own
             for declassifier in declassifiers:
-                snapshot = RecordingSnapshot(
-                    self._wiring.world, self._wiring.root, self._wiring.case_sensitive, self._wiring.normalizes
-                )
+                world = self._wiring.world_of(contract.name)
+                snapshot = RecordingSnapshot(world, self._wiring.root, self._wiring.case_sensitive, self._wiring.normalizes)
                 found, notes = declassify(
                     declassifier,
                     contract,
@@ -566,13 +605,38 @@ class Session:
 
     # --- what is said and written --------------------------------------------------------------------------------------
 
-    def _refuse(self, call: str, tool: str, refused: Refused, touches: Sequence[tuple[str, str]] = ()) -> Answered:
+    def _advise(self, tool: str, refused: Refused, leaves: Sequence[FieldValue], standing: Standing) -> Refused:
+        """A request that names a file without its folder is told how to name it, where nothing untrusted named that path."""
+        contract, request = self._wiring.gate.contracts.get(tool), standing.request
+        if contract is None or request is None:
+            return refused
+        words = "\n".join(segment.text for segment in request.segments)
+        advice: dict[str, str] = {}
+        for leaf in leaves:
+            path = leaf.value.canonical
+            if not isinstance(path, str) or leaf.value.type not in PATH_TYPES or not _names_last_part(words, path):
+                continue
+            asked = {Origin.REQUEST, Origin.ANY_OF_REQUEST} & {*contract.fields[leaf.contract].origins}
+            if asked and not any(path in segment.text for segment in standing.segments):
+                advice[leaf.path] = f"the path as written from the root, `{visible(path)}`, in the user's request"
+        return Refused(
+            tuple(
+                replace(reason, needs=advice[reason.where])
+                if reason.code is Code.FIELD_NO_AUTHORITY and reason.where in advice
+                else reason
+                for reason in refused.reasons
+            )
+        )
+
+    def _refuse(self, call: str, tool: str, refused: Refused, reach: Reach = NOWHERE) -> Answered:
         """Log a refusal. What the call would have touched is no source for later sessions either (design, section 2)."""
         try:
-            if touches:
+            if reach.touches:
                 tenant, now = self._standing.principal.tenant, self._wiring.clock()
-                self._wiring.ledger.touch(tenant, touches, self._influences(), call, now)
-            self._log(EntryType.REFUSAL, call, _codes(tool, refused), _details(refused))
+                self._wiring.ledger.touch(tenant, reach.touches, self._influences(), call, now)
+            leaves = reach.leaves[:MAX_TOLD]
+            values = {name: _shortened(value) for name, value in _values(leaves).items()}
+            self._log(EntryType.REFUSAL, call, {**_codes(tool, refused), **_fixed(leaves)}, {**_details(refused), **values})
         except LedgerError as error:
             refused = refused + Refused.of(Code.LEDGER_UNAVAILABLE, f"the refusal could not be logged: {error}", where="log")
         return Answered(call, refusal_result(tool, refused, call), "refused", refused)
@@ -606,7 +670,11 @@ class Session:
     def _describe(self, manifest: Manifest, found: Admissible, openings: list[Opening]) -> dict[str, JsonValue]:
         """The admission's body. The manifest's digest is itself a commitment to it: its nonce is random and not in the log."""
         hidden = self._hide(
-            {**_values(found.action), "manifest": manifest.to_json(), "atoms": [atom.to_json() for atom in found.effect.atoms]}
+            {
+                **_values(_leaves(found.action)),
+                "manifest": manifest.to_json(),
+                "atoms": [atom.to_json() for atom in found.effect.atoms],
+            }
         )
         openings.extend(opening for _, opening in hidden)
         kinds: dict[str, int] = {}
@@ -615,6 +683,7 @@ class Session:
         return {
             "mode": "enforce",
             "tool": found.proposal.tool,
+            **_fixed(_leaves(found.action)),
             "manifest": manifest.digest,
             "evidence": {item.path: {"regime": str(item.regime), "kind": item.kind} for item in manifest.evidence},
             "effect": {
@@ -640,13 +709,38 @@ def _reached(decision: Admissible) -> tuple[tuple[str, str], ...]:
     return touched_by((*decision.action.call.fields, *decision.action.derived), decision.effect)
 
 
-def _values(action: Action) -> dict[str, JsonValue]:
+def _tellable(tool: str) -> str:
+    """What has no UTF-8 form, or is longer than any name, is the name of no tool; it is cut only to be told."""
+    return (tool if len(tool) <= MAX_TOOL_NAME else f"{tool[:MAX_TOOL_NAME]}…").encode("utf-8", "backslashreplace").decode()
+
+
+def _leaves(action: Action) -> tuple[FieldValue, ...]:
+    return (*action.call.fields, *action.derived)
+
+
+def _values(leaves: Iterable[FieldValue]) -> dict[str, JsonValue]:
     """The protected and fixed values of a call, by their path, as log and `explain` name them."""
-    return {
-        f"field:{leaf.path}": leaf.value.canonical
-        for leaf in (*action.call.fields, *action.derived)
-        if leaf.role in (Role.PROTECTED, Role.FIXED)
-    }
+    return {f"field:{leaf.path}": leaf.value.canonical for leaf in leaves if leaf.role in (Role.PROTECTED, Role.FIXED)}
+
+
+def _fixed(leaves: Iterable[FieldValue]) -> dict[str, JsonValue]:
+    """Which of them are constants of the contract: their paths, for the entry's body; the values stay hidden."""
+    paths: list[JsonValue] = [leaf.path for leaf in leaves if leaf.role is Role.FIXED]
+    return {"fixed": paths} if paths else {}
+
+
+def _shortened(value: JsonValue) -> JsonValue:
+    """A value of a refused call, told in short where it is long: an agent may send what it likes."""
+    text = value if isinstance(value, str) else _json(value)
+    return value if len(text) <= MAX_TOLD_VALUE else f"{text[:MAX_TOLD_VALUE]}…"
+
+
+def _names_last_part(words: str, path: str) -> bool:
+    """Whether the words hold the last part of a path as a whole word, and not the path itself."""
+    folder, _, name = path.rpartition("/")
+    return (
+        bool(folder and name) and path not in words and bool(re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)", words))
+    )
 
 
 def _renew(known: tuple[Release, ...], found: tuple[Release, ...]) -> tuple[Release, ...]:
@@ -689,12 +783,18 @@ def render_refusal(tool: str, refused: Refused, call: str, *, changed: bool = Fa
     lines = [f"refused: {tool}"]
     width = max(len(code) for code in refused.codes)
     for reason in refused.reasons:
-        place = f"{reason.where}: " if reason.where and reason.where not in reason.detail else ""
-        lines.append(f"  {reason.code:<{width}}  {place}{reason.detail}")
+        lines.append(f"  {reason.code:<{width}}  {_placed(reason)}")
         lines.append(f"    needs: {reason.helps}")
     tail = "something may have changed" if changed else "nothing was changed"
     lines.append(f"{tail}. explain: cxi explain {call}")
     return "\n".join(lines)
+
+
+def _placed(reason: Reason) -> str:
+    """The detail behind its place, which is left out only where the detail names it by itself."""
+    where, detail = reason.where, reason.detail
+    named = not where or detail.startswith(f"{where}:") or f"`{where}`" in detail
+    return detail if named else f"{where}: {detail}"
 
 
 def text_result(text: str, *, failed: bool = False) -> dict[str, JsonValue]:

@@ -707,3 +707,13 @@ def test_two_equal_values_have_two_commitments() -> None:
             assert case.call("note", title="hello").kind == "done"
         first, second = (entry.body["hidden"]["field:title"] for entry in case.log("admission"))
         assert first != second
+
+
+def test_a_task_that_a_person_starts_again_grants_anew_and_keeps_nothing_of_the_last() -> None:
+    with opened("Please fix src/a.py.") as case:
+        outcomes = [case.call("put", path="src/a.py", content=str(number)) for number in range(40)]
+        assert outcomes[0].kind == "done"
+        assert outcomes[-1].codes == (Code.EVENT_REPEATED,)
+        case.session.start_task("Please fix src/a.py.", "case", channel=RequestChannel.HOST_API, credential="host")
+        assert not case.session.standing.state
+        assert case.call("put", path="src/a.py", content="x").kind == "done"
