@@ -193,6 +193,21 @@ class NoOp:
 
 
 Decision: TypeAlias = Admissible | Cleared | NoOp | Recorded | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a call names, refused or not, as far as it could be read.
+
+    Attributes:
+        leaves: Its fields, and what was derived from its payloads.
+        touches: For a sink, what it would have touched, for the origin index.
+    """
+
+    leaves: tuple[FieldValue, ...] = ()
+    touches: tuple[tuple[str, str], ...] = ()
+
+
 # Writes the log entry of an admission; salts and openings are the session's business.
 DescribeAdmission: TypeAlias = Callable[[Manifest, Admissible], LogEntry]
 
@@ -371,6 +386,7 @@ class Gate:
                 window=grant.window,
                 repeat=str(admissible.contract.repeat),
                 action=action.digest,
+                occurrence=action.occurrence_key(),
                 deadline=capability.expires,
                 approval=admissible.approval,
                 touches=touched_by((*action.call.fields, *action.derived), admissible.effect),
@@ -384,17 +400,20 @@ class Gate:
             raise AssertionError("unreachable: at least one draw was tried")
         return refused
 
-    def reach(self, proposal: Proposal, snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
-        """What a sink's call, refused or not, would have touched, for the origin index; empty where it cannot be read."""
+    def reach(self, proposal: Proposal, snapshot: Snapshot) -> Reach:
+        """What a call names, refused or not; nothing where it cannot be read."""
         contract = self.contracts.get(proposal.tool)
-        if contract is None or not contract.sink:
-            return ()
+        if contract is None:
+            return Reach()
         call = read_call(contract, proposal.arguments, snapshot.root, constants=self.constants)
         if isinstance(call, Refused):
-            return ()
+            return Reach()
+        if not contract.sink:
+            return Reach(call.fields)
         effect = self._plan(contract, call, snapshot)
         planned = effect if isinstance(effect, Effect) else _UNREAD
-        return touched_by((*call.fields, *planned.derived), planned)
+        leaves = (*call.fields, *planned.derived)
+        return Reach(leaves, touched_by(leaves, planned))
 
     def _plan(self, contract: ToolContract, call: CanonicalCall, snapshot: Snapshot) -> Effect | Refused:
         match contract.effect:

@@ -68,6 +68,12 @@ class OpenDoor:
         refused = Refused((answer.reason,))
         return Finished(prepared.id, refusal_result("it", refused, prepared.id), None, refused)
 
+    def refuse(self, tool: str, refused: Refused) -> Answered:
+        self._count += 1
+        number = f"a-{self._count}"
+        self.write(event="refuse", id=number, tool=tool, codes=list(refused.codes))
+        return Answered(number, refusal_result(tool, refused, number), "refused", refused)
+
     def receive(self, server: str, kind: str, text: str) -> None:
         self.write(event="receive", server=server, kind=kind, text=text[:2000])
 

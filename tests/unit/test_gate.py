@@ -437,7 +437,7 @@ def test_a_draw_that_another_caller_took_is_drawn_again(case: Case) -> None:
 def test_the_reach_of_a_call_is_told_for_sinks_alone(case: Case) -> None:
     def reach(tool: str, arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         snapshot = RecordingSnapshot(case.session._wiring.world, str(case.root))
-        return case.gate.reach(Proposal("a-0", tool, arguments), snapshot)
+        return case.gate.reach(Proposal("a-0", tool, arguments), snapshot).touches
 
     assert reach("it.write", {"path": "docs/x", "content": ""}) == (("RepoPath", "docs/x"), ("path", "docs/x"))
     assert reach("it.move", {"source": "none", "destination": "docs/x"}) == (("RepoPath", "docs/x"), ("RepoPath", "none"))

@@ -1,6 +1,6 @@
 """What does the relay know of the gate, and of a request on its way to it?
 
-- A door is a session as the relay needs it: propose, finish, receive, and no more.
+- A door is a session as the relay needs it: propose, finish, refuse, receive, and no more.
 - A param that no revision names is refused, not passed over; `_meta` is looked at for what is named here, and goes no further.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cxi.canonical import JsonValue
-from cxi.errors import Code, NotStarted, OutcomeUnknown
+from cxi.errors import Code, NotStarted, OutcomeUnknown, Refused
 from cxi.gateway.client import Request, RpcError
-from cxi.session import Finished, Prepared, Ready
+from cxi.session import Answered, Finished, Prepared, Ready
 from cxi.sinks.base import Answer
 from cxi.sinks.wire import INVALID_PARAMS, MAX_MESSAGE
 
@@ -24,6 +24,7 @@ class Door(Protocol):
 
     def propose(self, tool: str, arguments: JsonValue, *, idempotency_key: str = "") -> Prepared: ...
     def finish(self, prepared: Ready, answer: Answer | NotStarted | OutcomeUnknown) -> Finished: ...
+    def refuse(self, tool: str, refused: Refused) -> Answered: ...
     def receive(self, server: str, kind: str, text: str) -> None: ...
 
 

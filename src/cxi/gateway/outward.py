@@ -64,14 +64,14 @@ class Outward:
             raise RpcError.of(INVALID_PARAMS, Code.FIELD_TYPE, "`name` is no text", where="params.name")
         arguments = {} if arguments is None else arguments
         if not isinstance(arguments, Mapping):
-            return _refusal(name, Reason(Code.FIELD_TYPE, "`arguments` is no object", "arguments"))
+            return self._refuse(name, Reason(Code.FIELD_TYPE, "`arguments` is no object", "arguments"))
         meta = read_meta(flight)
         key = meta.get(self._rules.idempotency_meta_key, "")
         if not isinstance(key, str):
-            return _refusal(name, Reason(Code.FIELD_TYPE, "the idempotency key is no text", self._rules.idempotency_meta_key))
+            return self._refuse(name, Reason(Code.FIELD_TYPE, "the idempotency key is no text", self._rules.idempotency_meta_key))
         found = await self._route(name)
         if isinstance(found, Reason):
-            return _refusal(name, found)
+            return self._refuse(name, found)
         server, tool = found
         upstream, full = self._upstreams[server], f"{server}.{tool}"
 
@@ -88,6 +88,11 @@ class Outward:
                 return write_json(prepared.result)
             finished, answer = await self._carry_out(prepared, launch)
         return _relayed(finished, answer)
+
+    def _refuse(self, name: str, reason: Reason) -> bytes:
+        """Refuse a call that cannot be proposed; it is logged like any other, under the tool's own name where there is one."""
+        place = self.routes.get(name)
+        return write_json(self._door.refuse(".".join(place) if place else name, Refused((reason,))).result)
 
     async def _route(self, name: str) -> tuple[str, str] | Reason:
         unknown = Reason(Code.TOOL_UNKNOWN, f"no tool `{name[:100]}`", "name")
@@ -221,10 +226,6 @@ class Outward:
         except Exception:  # noqa: BLE001  # the lease stays as it is, which blocks its event key
             refused = Refused((reason,))
             return Finished(ready.id, refusal_result("", refused, ready.id, changed=True), None, refused)
-
-
-def _refusal(name: str, reason: Reason) -> bytes:
-    return write_json(refusal_result(name[:100], Refused((reason,)), "-"))
 
 
 def _refused(result: Mapping[str, JsonValue], refused: Refused | None) -> RpcError:

@@ -23,7 +23,6 @@ from cxi.gateway.exposure import SEPARATOR, fence_instructions, merge_capabiliti
 from cxi.gateway.inward import Inward, refuse_server, spoken
 from cxi.gateway.method import REVISIONS, TABLE, Passage, Sender
 from cxi.gateway.outward import NOTHING, Outward
-from cxi.session import refusal_result
 from cxi.sinks.mcp import Upstream
 from cxi.sinks.wire import (
     INTERNAL_ERROR,
@@ -49,6 +48,7 @@ class Relay:
     """One client, several servers, one session."""
 
     def __init__(self, door: Door, rules: Rules, client: Client, upstreams: Sequence[Upstream]) -> None:
+        self._door = door
         self._rules = rules
         self._client = client
         self._upstreams = {upstream.name: upstream for upstream in upstreams}
@@ -104,7 +104,7 @@ class Relay:
         reason = line.reason
         if line.method == "tools/call" and line.id is not None and line.number == INVALID_REQUEST:
             # What a tool's caller can mend, it is told as a tool's result.
-            await self._client.answer(line.id, write_json(refusal_result("tools/call", Refused((reason,)), "-")))
+            await self._client.answer(line.id, write_json(self._door.refuse("tools/call", Refused((reason,))).result))
             return
         data: dict[str, JsonValue] = {"code": str(reason.code), "where": reason.where}
         await self._client.refuse(line.id, error_of(line.number, f"{reason.code}: {reason.detail}", data))

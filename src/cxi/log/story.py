@@ -38,6 +38,7 @@ class Story:
         decision: `admitted`, `refused`, `no-op` or `recorded`; `unknown` where only later entries are left.
         sink: Whether it was an admission to a sink.
         fields: Protected and fixed values by their path.
+        fixed: The paths of those that are constants of the contract.
         evidence: By field: (regime, kind, reference).
         atoms: The effect's atoms.
         authorized_by: The permits.
@@ -59,6 +60,7 @@ class Story:
     decision: str = "unknown"
     sink: bool = False
     fields: dict[str, JsonValue] = field(default_factory=dict)
+    fixed: list[str] = field(default_factory=list)
     evidence: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     atoms: list[Mapping[str, JsonValue]] = field(default_factory=list)
     authorized_by: list[str] = field(default_factory=list)
@@ -75,7 +77,8 @@ class Story:
     @property
     def shown(self) -> str:
         """The protected values in short, fixed ones left out where there are others."""
-        return ", ".join(str(value) for value in self.fields.values())
+        chosen = [value for path, value in self.fields.items() if path not in self.fixed]
+        return ", ".join(str(value) for value in chosen or self.fields.values())
 
     @property
     def why(self) -> str:
@@ -112,6 +115,7 @@ class Story:
             "why": self.why,
             "sink": self.sink,
             "fields": dict(self.fields),
+            "fixed": list(self.fixed),
             "evidence": {
                 path: {"regime": regime, "kind": kind, "reference": reference}
                 for path, (regime, kind, reference) in self.evidence.items()
@@ -168,6 +172,7 @@ def _opened(body: Mapping[str, JsonValue], open: Open) -> dict[str, JsonValue]:
 
 def _add(story: Story, kind: EntryType, body: Mapping[str, JsonValue], opened: Mapping[str, JsonValue]) -> None:
     story.tool = story.tool or str(body.get("tool", ""))
+    story.fixed = story.fixed or _strings(body.get("fixed"))
     if kind in DECISIONS and story.decision in ("unknown", "admitted"):
         story.decision = DECISIONS[kind]
     for name, value in opened.items():
