@@ -388,9 +388,9 @@ def _protect(
     files = [file, parts.folder / file.name, parts.folder / LOCK, *code, *(material.path for material in materials)]
     for server in parts.servers.values():
         files.extend(server.files)
+    folders = [state, Path(__file__).parents[1], *(folder for server in parts.servers.values() for folder in server.folders)]
     for base in {parts.folder, parts.root}:
         files.extend(base / name for name in CLIENT_FILES)
-    folders = [state, Path(__file__).parents[1]]
     folders.extend(literal for _, literal in literal_folders(record.get("policies", Node(None, "", 0)), parts.folder))
     found: dict[tuple[str, ProtectedKind], None] = {}
     for kind, paths in ((ProtectedKind.FILE, files), (ProtectedKind.FOLDER, folders)):

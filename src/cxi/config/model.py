@@ -65,7 +65,7 @@ class Server:
         cwd: Where it is started.
         pack: The contract pack, or empty.
         limits: What it may cost.
-        identity: Digest of the program, the arguments, the names in its environment and where it is started.
+        identity: Digest of the program, the arguments, the names in its environment, where it is started, and the code named.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Server:
         return found
 
 
-def identify(command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: str) -> Digest:
+def identify(command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: str, code: Mapping[str, Digest]) -> Digest:
     """The identity of a server: what would be started, and nothing secret.
 
     Args:
@@ -102,9 +102,11 @@ def identify(command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: s
         args: Its arguments.
         env: Its added environment, of which only the names count.
         cwd: Where it is started.
+        code: The content of the code files that the command names, by path.
     """
     names: list[JsonValue] = [*sorted(env)]
-    return digest({"program": command, "arguments": digest([*args]), "environment": names, "cwd": cwd})
+    files: dict[str, JsonValue] = {**code}
+    return digest({"program": command, "arguments": digest([*args]), "environment": names, "cwd": cwd, "code": files})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 - A server is a program that the gateway starts; its program is found now, and pinned by where it was found and its arguments.
 - `env` values may refer to `${VAR}`; the reference is checked now and put in when the server starts. Arguments are pinned, so
   they may refer to `${root}` only.
+- The content of the code that its command names counts in its identity; code in the root is protected (`cxi.config.launch`).
 - A pack is shipped (`pack: filesystem`) or the operator's own (`pack: ./packs/crm.yaml`); `tools:` lays single entries over it.
 - A pack brings the permit to call its tools, and no permit of what they do.
 """
@@ -15,12 +16,12 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from cxi.config.contract import Known, ReadContract, read_contracts
+from cxi.config.launch import MEND, LoadedCode, find_code
 from cxi.config.model import REFERENCE, Limits, Server, identify
 from cxi.config.reader import SERVER_NAME, Reader, nearest
 from cxi.config.yaml import Node, read_tree
@@ -31,6 +32,7 @@ from cxi.policy.vocabulary import call_action
 PACKS: Final = Path(__file__).parent / "packs"
 KEYS: Final = ("command", "pack", "env", "cwd", "tools", "methods", "timeout", "limits", "url")
 PACK_KEYS: Final = ("version", "name", "about", "tools", "methods")
+NO_CODE: Final = LoadedCode((), (), (), MappingProxyType({}))
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -60,6 +62,7 @@ class ReadServer:
         methods: Contracts by MCP method.
         permit: The call permits that its pack brings, or None.
         files: Files that start it or describe it, absolute.
+        folders: Folders in the root that hold code of it.
         node: Its place.
     """
 
@@ -69,6 +72,7 @@ class ReadServer:
     methods: Mapping[str, ReadContract]
     permit: PolicySource | None
     files: tuple[Path, ...]
+    folders: tuple[Path, ...]
     node: Node
 
 
@@ -102,10 +106,10 @@ def _read_server(reader: Reader, name: str, node: Node, around: Surroundings, kn
     tools = read_contracts(reader, name, shipped.get("tools"), record.get("tools"), known)
     methods = read_contracts(reader, name, shipped.get("methods"), record.get("methods"), known, methods=True)
     brought = [*_names(shipped.get("tools"), tools), *_names(shipped.get("methods"), methods)]
-    started = _read_start(reader, name, record, pack_name, around)
-    files = tuple(path for path in (pack_file, *(_launch_files(started) if started else ())) if path is not None)
+    started, code = _read_start(reader, name, record, pack_name, around)
+    files = tuple(path for path in (pack_file, *code.files) if path is not None)
     permit = PolicySource(f"pack {pack_name} (server {name})", permit_calls(name, brought)) if brought else None
-    return ReadServer(name, started, tools, methods, permit, files, node)
+    return ReadServer(name, started, tools, methods, permit, files, code.folders, node)
 
 
 def _names(shipped: Node | None, read: Mapping[str, ReadContract]) -> list[str]:
@@ -150,7 +154,9 @@ def _read_pack(reader: Reader, node: Node, what: str, around: Surroundings) -> t
     return name, tree, path
 
 
-def _read_start(reader: Reader, name: str, record: Mapping[str, Node], pack: str, around: Surroundings) -> Server | None:
+def _read_start(
+    reader: Reader, name: str, record: Mapping[str, Node], pack: str, around: Surroundings
+) -> tuple[Server | None, LoadedCode]:
     what = f"server `{name}`"
     cwd = around.folder
     if "cwd" in record and (text := reader.text(record["cwd"], f"`cwd` of {what}")) is not None:
@@ -161,12 +167,12 @@ def _read_start(reader: Reader, name: str, record: Mapping[str, Node], pack: str
     limits = _read_limits(reader, record, what)
     words = reader.items(record["command"], f"`command` of {what}") if "command" in record else None
     if words is None:
-        return None
+        return None, NO_CODE
     texts: list[str] = []
     for index, word in enumerate(words):
         if not isinstance(word.value, str) or (index == 0 and not word.value):
             reader.mistyped(word, f"an item of `command` of {what}", "text (quote it)")
-            return None
+            return None, NO_CODE
         unknown = [found for found in REFERENCE.findall(word.value) if found != "root"]
         if unknown:
             reader.note(
@@ -178,9 +184,14 @@ def _read_start(reader: Reader, name: str, record: Mapping[str, Node], pack: str
     program = _find_program(texts[0], cwd, around.environ)
     if program is None:
         reader.note(words[0].problem(f"the program `{texts[0]}` of {what} is not there", "install it, or write its path"))
-        return None
+        return None, NO_CODE
     args = tuple(texts[1:])
-    return Server(name, program, args, MappingProxyType(env), cwd, pack, limits, identify(program, args, env, str(cwd)))
+    given = {key: REFERENCE.sub(lambda match: around.environ.get(match[1], ""), text) for key, text in env.items()}
+    code = find_code(program, args, given, cwd, around.root)
+    for path in code.exposed:
+        reader.note(words[0].problem(f"{what} loads code from `{path}`, where the agent works", MEND))
+    identity = identify(program, args, env, str(cwd), code.digests)
+    return Server(name, program, args, MappingProxyType(env), cwd, pack, limits, identity), code
 
 
 def _find_program(word: str, cwd: Path, environ: Mapping[str, str]) -> str | None:
@@ -190,24 +201,6 @@ def _find_program(word: str, cwd: Path, environ: Mapping[str, str]) -> str | Non
         return str(path) if path.is_file() and os.access(path, os.X_OK) else None
     found = shutil.which(word, path=environ.get("PATH", os.defpath))
     return str(Path(found).absolute()) if found else None
-
-
-def _launch_files(server: Server) -> tuple[Path, ...]:
-    """The program, and every argument that is a file: changing one of them changes what is started."""
-    named = [Path(server.command)]
-    for flag, module in pairwise(server.args):
-        if flag == "-m":  # Python imports from where it is started
-            base = server.cwd.joinpath(*module.split("."))
-            named.extend(path for path in (base.with_suffix(".py"), base / "__main__.py", base / "__init__.py") if path.is_file())
-    for argument in server.args:
-        _, _, value = argument.rpartition("=")
-        path = server.cwd / value
-        try:
-            if value and path.is_file():
-                named.append(path)
-        except (OSError, ValueError):
-            continue  # too long for a path, or not one
-    return tuple(named)
 
 
 def _read_env(reader: Reader, node: Node, what: str, environ: Mapping[str, str]) -> dict[str, str]:
