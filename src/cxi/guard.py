@@ -3,6 +3,7 @@
 - `Guard.open` finds every start-up error at once; nothing reloads by itself afterwards.
 - Opening makes the configuration's digest the tenant's policy epoch; a guard that was opened under an older one is refused by the
   ledger, in the consume's own transaction.
+- A server without an executor of the program's own is started as configured, on the first call to it, and ends with the guard.
 - The tools that a server lists are compared with `cxi.lock` whenever they are listed; what differs is refused, never adapted to.
 
     with Guard.open("cxi.yaml") as guard, guard.session(request="Fix the rounding test", task="fix-bug") as s:
@@ -12,13 +13,14 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Final, Literal, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -32,7 +34,7 @@ from cxi.config.model import Configuration, Server
 from cxi.effects import ADAPTERS
 from cxi.effects.base import World
 from cxi.effects.protect import ProtectedPaths, Protection, observe
-from cxi.errors import Code, LedgerError, NotStarted, OutcomeUnknown, Reason, Refused
+from cxi.errors import Code, ConfigError, LedgerError, NotStarted, OutcomeUnknown, Reason, Refused
 from cxi.gate import Gate, ToolPin
 from cxi.ledger.base import Receipt
 from cxi.ledger.sqlite import SqliteLedger
@@ -42,9 +44,12 @@ from cxi.log.opening import OpeningStore
 from cxi.manifest import Instant, Principal
 from cxi.policy.monitor import CedarMonitor
 from cxi.provenance import RequestChannel
-from cxi.session import Answered, Session, Wiring
+from cxi.session import Answered, Prepared, Session, Wiring
 from cxi.sinks.base import Executor
 from cxi.sinks.disk import DiskWorld, case_rule
+
+if TYPE_CHECKING:
+    from cxi.sinks.mcp import BlockingUpstream
 
 LEDGER: Final = "ledger.sqlite"
 OPENINGS: Final = "openings.sqlite"
@@ -120,9 +125,19 @@ class Outcome:
 class Conversation:
     """A session with its executors: what a program calls tools through."""
 
-    def __init__(self, session: Session, executors: Mapping[str, Executor]) -> None:
+    def __init__(
+        self, session: Session, executors: Mapping[str, Executor], start: Callable[[str], Refused | None] = lambda _server: None
+    ) -> None:
+        """Made by `Guard.session`.
+
+        Args:
+            session: Its session.
+            executors: By server; read at every call.
+            start: Starts a server that has no executor yet, or says why it cannot be.
+        """
         self.session = session
         self._executors = executors
+        self._start = start
 
     def call(self, tool: str, arguments: JsonValue, *, idempotency_key: str = "") -> Outcome:
         """One whole turn: propose, launch, settle. Never raises for what an agent can send.
@@ -132,13 +147,19 @@ class Conversation:
             arguments: JSON.
             idempotency_key: The caller's key, or empty.
         """
-        prepared = self.session.propose(tool, arguments, idempotency_key=idempotency_key)
+        server = tool.partition(".")[0]
+        # Before it is proposed: which tools a server has, and whether they are the pinned ones, is known once it runs.
+        down = self._start(server) if server not in self._executors else None
+        if down is not None:
+            prepared: Prepared = self.session.refuse(tool, down)
+        else:
+            prepared = self.session.propose(tool, arguments, idempotency_key=idempotency_key)
         if isinstance(prepared, Answered):
             return Outcome(prepared.kind, prepared.id, prepared.result, prepared.refused)
-        executor = self._executors.get(tool.partition(".")[0])
+        executor = self._executors.get(server)
         if executor is None:
-            down = NotStarted(Reason(Code.SINK_DOWN, "no executor reaches this server", where=tool))
-            finished = self.session.finish(prepared, down)
+            fault = NotStarted(Reason(Code.SINK_DOWN, "no executor reaches this server", where=tool))
+            finished = self.session.finish(prepared, fault)
         else:
             try:
                 finished = self.session.finish(prepared, executor.execute(prepared.warrant))
@@ -176,6 +197,9 @@ class Guard:
         self._clock = clock
         self._entropy = entropy
         self._executors = dict(executors)
+        self._started: dict[str, BlockingUpstream] = {}
+        self._starting = threading.Lock()
+        self._is_closed = False
         self._environ = environ
         self._pins: dict[str, ToolPin] = {}
         self._signed = -1
@@ -226,7 +250,7 @@ class Guard:
 
         Args:
             path: `cxi.yaml`.
-            executors: In-process executors by server; servers without one are started as configured.
+            executors: In-process executors by server; a server without one is started as configured, on the first call to it.
             clock: Seconds since the epoch.
             entropy: Random bytes, that many.
             environ: The environment that references are put in from; the process's own if not given.
@@ -328,9 +352,35 @@ class Guard:
                 started = session.start_task(request, task, channel=RequestChannel.HOST_API, credential=HOST)
                 if isinstance(started, Refused):
                     raise ValueError("; ".join(str(reason) for reason in started.reasons))
-            yield Conversation(session, self._executors)
+            yield Conversation(session, self._executors, self._start)
         finally:
             session.close()
+
+    def _start(self, server: str) -> Refused | None:
+        """Start a configured server, and reach it through its own program from now on; or say why it cannot be started."""
+        if server not in self.config.servers:
+            return None  # the gate says what is wrong with the name
+        from cxi.sinks.mcp import BlockingUpstream  # noqa: PLC0415  # an event loop, only where it is needed
+
+        with self._starting:
+            if server in self._executors or self._is_closed:
+                return None
+            try:
+                upstream = self._started.get(server)
+                if upstream is None:
+                    upstream = self._started[server] = BlockingUpstream(
+                        self.launches[server],
+                        admit=self.admit_listing,
+                        clock=self._clock,
+                        start_timeout=self.config.servers[server].limits.start,
+                    )
+                upstream.start()
+            except (NotStarted, OutcomeUnknown) as error:
+                return Refused((error.reason,))
+            except ConfigError as error:
+                return Refused.of(Code.SINK_DOWN, "; ".join(map(str, error.problems)), where=server)
+            self._executors[server] = upstream
+            return None
 
     def attach(self, server: str, executor: Executor, tools: Sequence[Mapping[str, JsonValue]]) -> None:
         """Reach a server through this executor, which lists these tools."""
@@ -350,12 +400,25 @@ class Guard:
         return head.size, head.hash
 
     def close(self) -> None:
-        """Sign the head and close what is open; a second time does nothing."""
+        """End the servers that were started, sign the head and close what is open; a second time does nothing."""
         try:
-            self.sign_head()
+            # First: a call that is cut off by it is still settled, and stands under the head.
+            self._end_servers()
         finally:
-            self._openings.close()
-            self.ledger.close()
+            try:
+                self.sign_head()
+            finally:
+                self._openings.close()
+                self.ledger.close()
+
+    def _end_servers(self) -> None:
+        with self._starting, ExitStack() as ending:
+            self._is_closed = True
+            for server, upstream in self._started.items():
+                if self._executors.get(server) is upstream:
+                    del self._executors[server]
+                ending.callback(upstream.close)
+            self._started.clear()
 
     def __enter__(self) -> Self:
         return self

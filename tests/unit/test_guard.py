@@ -41,11 +41,11 @@ def test_a_task_that_cannot_be_started_opens_no_session_for_calls() -> None:
         pytest.fail("it opened")
 
 
-def test_a_server_without_an_executor_is_down_and_nothing_is_spent() -> None:
+def test_a_server_that_cannot_be_started_is_down_and_nothing_is_spent() -> None:
     with opened() as case:
         case.talk._executors.clear()  # type: ignore[attr-defined]
         outcome = case.call("put", **PUT)
-        assert (outcome.kind, outcome.codes) == ("failed", (Code.SINK_DOWN,))
+        assert (outcome.kind, outcome.codes) == ("refused", (Code.SINK_DOWN,))
         case.talk._executors["it"] = case.tools  # type: ignore[index]
         assert case.call("put", **PUT).kind == "done"
 
