@@ -4,6 +4,8 @@
 - A path's id is its target: relative inside the root, absolute outside; its parents are all folders above it, `.` is the root.
 - A pattern becomes its own kind on its longest literal folder. INVARIANT (pattern-place): an absolute one that could reach into
   the root is refused, so that a pattern is either wholly inside or wholly outside.
+- INVARIANT (writable-inputs): what decides a program's behaviour counts as writable (`inputs_writable`) unless its adapter proved
+  that it is not; there are no trusted snapshots in this version, so no adapter can.
 - Only what the vocabulary types enters the context: other attributes of an atom are left out, one of the wrong type is refused.
 - Pure: nothing is looked up, not even through the root's view.
 
@@ -89,6 +91,8 @@ def atom_request(
             return Refused.of(Code.EFFECT_INEXACT, problem, where=where)
         effect["pattern"] = atom.target
     given: dict[str, JsonValue] = {**_follow(atom.attributes), **atom.attributes, "tool": tool, "assurance": str(assurance)}
+    if kind.name == "proc.exec" and given.get("inputs_writable") is None:
+        given["inputs_writable"] = True
     for name, of in kind.effect.items():
         # `None` is how an adapter says that it does not know: absent, to a policy.
         if name in effect or given.get(name) is None:

@@ -2,6 +2,8 @@
 
 - Each `fs.*` atom is compared with the disk now: `after` with the bytes, absence with absence, a link with its text.
 - `git.index` and `git.ref` atoms are compared with git now. What a hook or a filter decides has no `after`, and is not compared.
+- Every folder between the root and a path, the root with it, has to be a folder still: lstat(2) follows a link on the way, so
+  what stands behind one is not what was admitted. Outside the root that holds of all folders above.
 - What cannot be told (`fs.touch`, a hook, a write of bytes that nobody stated) is no difference; `tells` says if there is such.
 - What was not in the effect is not looked for: the assurance `checked` says that a window is open.
 
@@ -11,13 +13,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import posixpath
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from cxi.canonical import digest_bytes
 from cxi.effects.base import Atom, Effect, World
-from cxi.effects.place import locate
+from cxi.effects.place import join, locate, name
 from cxi.effects.repository import hash_blob, parse_index
 from cxi.errors import Refused
 from cxi.values.base import EntryKind, Root
@@ -25,6 +28,7 @@ from cxi.values.base import EntryKind, Root
 _Check: TypeAlias = Callable[[Atom, str, World], str]
 
 _MADE: Final = frozenset({"fs.create", "fs.write", "fs.symlink", "fs.link", "fs.mkdir", "fs.mkfifo"})
+_GONE: Final = frozenset({"fs.delete", "fs.rmdir"})
 
 
 def differences(effect: Effect, root_path: str, world: World) -> tuple[str, ...]:
@@ -44,14 +48,36 @@ def differences(effect: Effect, root_path: str, world: World) -> tuple[str, ...]
     for atom in effect.atoms:
         check = _CHECKS.get(atom.kind)
         path = locate(root, str(atom.attributes.get("repository", ".")) if atom.kind in _GIT else atom.target)
-        if check is None or atom.pattern or isinstance(path, Refused):
+        if not (atom.kind.startswith("fs.") or atom.kind in _GIT) or atom.pattern or isinstance(path, Refused):
             continue
-        if atom.kind in ("fs.delete", "fs.rmdir") and atom.target in made:
-            continue  # its type changes: what is made there is compared
-        problem = check(atom, path, world)
+        problem = _way(atom, join(path, ".git/HEAD") if atom.kind in _GIT else path, root, made)
+        if not problem:
+            # Where its type changes, what is made there is compared.
+            remade = atom.kind in _GONE and atom.target in made
+            problem = check(atom, path, world) if check is not None and not remade else ""
         if problem:
             found.append(f"{atom.kind} `{atom.target}`: {problem}")
     return tuple(found)
+
+
+def _way(atom: Atom, path: str, root: Root, made: Collection[str]) -> str:
+    """What is wrong with the folders on the way to a path, the root or `/` first."""
+    inside = path == root.path or path.startswith(join(root.path, ""))
+    top = root.path if inside else "/"
+    above: list[str] = []
+    while path not in (top, "/"):
+        path = posixpath.dirname(path)
+        above.append(path)
+    for folder in reversed(above):
+        kind = root.view.entry(folder).kind
+        if kind is EntryKind.FOLDER:
+            continue
+        if atom.kind in _GONE and (kind is not EntryKind.LINK or name(root, folder) in made):
+            return ""  # the folder went with it, or something else that was admitted stands in its place
+        if kind is EntryKind.ABSENT:
+            return "" if atom.kind == "fs.read" else "has no folder"
+        return f"is reached through a {kind}"
+    return ""
 
 
 def tells(effect: Effect) -> bool:

@@ -5,7 +5,10 @@
 - Of git it asks the named questions of `cxi.effects.git.QUESTIONS` and nothing else. INVARIANT (questions-run-nothing): no
   question runs a program of the repository's choosing. Hooks, monitor, pager, transports and lazy fetching are off; optional
   locks are not taken, so that nothing is written; filter drivers are taken away where git would convert a file.
-- What the server's git sees otherwise (system and user settings, replaced objects) is left as it is: the answer is the server's.
+- Git is asked in the environment of the server whose call is judged. INVARIANT (same-settings): the settings that the gate reads
+  are those that the server's git reads - the system's, the user's, the repository's and the environment's (`GIT_CONFIG_COUNT`).
+- A variable that would have the server's git act otherwise than the questions tell (`GIT_DIR`, `GIT_EXEC_PATH`, one that is not
+  known) leaves every question without an answer, so that what git would do is refused. So does a `git` of a relative `PATH`.
 - What git told of the index alone is told again while the file holds the same bytes; nothing is remembered by time alone.
 - A question that takes longer than `TIMEOUT`, or whose answer is over `LIMIT` bytes, has no answer.
 
@@ -14,11 +17,12 @@
 """
 
 # The system calls themselves are meant: descriptors, flags, names that are no UTF-8.
-# ruff: noqa: PTH115, PTH116, PTH117, PTH118, PTH120, PTH208
+# ruff: noqa: PTH113, PTH115, PTH116, PTH117, PTH118, PTH120, PTH208
 
 from __future__ import annotations
 
 import os
+import re
 import select
 import stat
 import subprocess
@@ -41,6 +45,8 @@ _SETTLED: Final = 0.1  # seconds after which a file's time stamps tell two versi
 _CHUNK: Final = 64 * 1024
 _OF_INDEX: Final = frozenset({"index", "index-flags"})  # questions that the index file answers by itself
 
+_OF_SETTINGS: Final = frozenset({"config", "hooks-path"})
+
 _NOTHING: Final = Entry(EntryKind.ABSENT)
 
 # What git gets of the environment: enough to find its program and its settings, nothing that redirects it (git(1)).
@@ -55,6 +61,22 @@ _KEPT: Final = (
     "GIT_CONFIG_SYSTEM",
     "GIT_CONFIG_NOSYSTEM",
 )
+# Git's own variables that change no program that it runs and no path that it writes: whose name a commit bears, what is asked of
+# a person, which transports may be used and how (no operation that is read uses one), what GitPython says of a missing git.
+_IDLE: Final = frozenset(
+    {
+        *(f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL", "DATE")),
+        *("GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS", "GIT_ALLOW_PROTOCOL", "GIT_PROTOCOL_FROM_USER", "GIT_NO_LAZY_FETCH"),
+        *("GIT_PYTHON_REFRESH", "GIT_HTTP_USER_AGENT", "GIT_ADVICE"),
+        *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSL_CERT", "GIT_SSL_KEY", "GIT_SSL_NO_VERIFY", "GIT_SSL_VERSION"),
+    }
+)
+_COUNT: Final = "GIT_CONFIG_COUNT"
+_COUNTED: Final = re.compile(r"GIT_CONFIG_(KEY|VALUE)_[0-9]+\Z")
+# GitPython, which runs the hooks of a commit, reads the files of the settings by itself and knows none of these. Where
+# `core.hooksPath` is not the same to both readers, the settings have no answer.
+_UNREAD: Final = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", _COUNT)
+_MOST_COUNTED: Final = 1000
 _SET: Final = {
     "LC_ALL": "C",
     "LANGUAGE": "C",
@@ -99,12 +121,14 @@ class DiskWorld:
     """The disk and the git of this machine.
 
     Args:
-        environment: What the servers' git inherits; the default is this process's own environment.
+        environment: The whole environment of the server whose calls are judged (`cxi.sinks.process.environment`); the default is
+            this process's own, in which in-process tools run.
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         source = os.environ if environment is None else environment
         self._environment = {name: source[name] for name in _KEPT if name in source} | _SET
+        self._given = _read_counted(source)
         self._settings: dict[str, _Settings] = {}
         self._indexes: dict[tuple[str, str], _OfIndex] = {}
         self._lock = threading.Lock()
@@ -160,7 +184,8 @@ class DiskWorld:
         return self._ask(repository, question, arguments)
 
     def _ask(self, repository: str, question: str, arguments: tuple[str, ...]) -> bytes | None:
-        overrides = list(_OVERRIDES)
+        # What tells the settings runs nothing, and is told of the server's settings alone.
+        overrides = list(_OVERRIDES) if question not in _OF_SETTINGS else []
         if question in CONVERTING:
             settings = self._config(repository)
             if settings is None:
@@ -178,7 +203,7 @@ class DiskWorld:
         if known is not None and known.signature == self._sign(repository):
             return known.answer
         signature = self._sign(repository)
-        answer = self._run(repository, "config", (), list(_OVERRIDES))
+        answer = self._ask(repository, "config", ())
         newest = max((row[3] for row in signature), default=0)
         # An include can name any file, and can depend on the branch: such settings are asked for each time.
         if (
@@ -219,9 +244,10 @@ class DiskWorld:
         for path in (
             f"{repository}/.git/config",
             f"{repository}/.git/config.worktree",
-            self._environment.get("GIT_CONFIG_GLOBAL") or f"{home}/.gitconfig",
+            f"{home}/.gitconfig",
             f"{settings}/git/config",
-            self._environment.get("GIT_CONFIG_SYSTEM") or "/etc/gitconfig",
+            "/etc/gitconfig",
+            *(self._environment[name] for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM") if self._environment.get(name)),
         ):
             try:
                 status = os.stat(path)
@@ -233,20 +259,38 @@ class DiskWorld:
 
     def _run(self, repository: str, question: str, arguments: tuple[str, ...], overrides: list[tuple[str, str]]) -> bytes | None:
         template = QUESTIONS.get(question)
-        if template is None or not os.path.isabs(repository):
+        program = _find_git(self._environment.get("PATH", os.defpath))
+        if template is None or self._given is None or program is None or not os.path.isabs(repository):
             return None
         command = _fill(template, arguments)
         if command is None:
             return None
         environment = self._environment | {
             "GIT_CEILING_DIRECTORIES": os.path.dirname(repository),
-            "GIT_CONFIG_COUNT": str(len(overrides)),
+            _COUNT: str(len(self._given) + len(overrides)),
         }
-        for index, (key, value) in enumerate(overrides):
+        # The last one holds (git-config(1), GIT_CONFIG_COUNT): what the gate sets comes after what the server was given.
+        for index, (key, value) in enumerate((*self._given, *overrides)):
             environment |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
+        code, data = self._launch(program, repository, command, environment)
+        if question not in _OF_SETTINGS:
+            return data if code == 0 else None
+        if question == "config" and (self._given or any(name in self._environment for name in _UNREAD)):
+            plain = {name: text for name, text in environment.items() if name not in _UNREAD}
+            other = self._launch(program, repository, command, plain)
+            if other[0] != 0 or _hook_paths(data) != _hook_paths(other[1]):
+                return None
+        # git-config(1): 1 where the key is not set.
+        return _relabel(data) if data is not None and code in ((0, 1) if question == "hooks-path" else (0,)) else None
+
+    def _launch(
+        self, program: str, repository: str, command: list[str], environment: Mapping[str, str]
+    ) -> tuple[int, bytes | None]:
+        """Git's exit status and what it wrote; a status of -1 where it did not run to its end."""
         try:
             process = subprocess.Popen(
-                ["git", "--no-pager", *command],  # noqa: S607  # the servers find their git on the path too
+                ["git", "--no-pager", *command],  # noqa: S607  # found on the server's own path, as the server does
+                executable=program,
                 cwd=repository,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -255,13 +299,54 @@ class DiskWorld:
                 start_new_session=True,
             )
         except (OSError, ValueError):
-            return None
+            return -1, None
         with process:
             data = _read_all(process, time.monotonic() + TIMEOUT)
             if data is None:
                 process.kill()
             code = process.wait()
-        return data if code == 0 else None
+        return (-1, None) if data is None else (code, data)
+
+
+def _hook_paths(answer: bytes | None) -> list[bytes]:
+    """The values of `core.hooksPath` in an answer to `config`, in order."""
+    key = b"core.hookspath"
+    return [row[len(key) :] for row in (answer or b"").split(b"\0") if row == key or row.startswith(key + b"\n")]
+
+
+def _read_counted(source: Mapping[str, str]) -> tuple[tuple[str, str], ...] | None:
+    """The settings that an environment holds (git-config(1), `GIT_CONFIG_COUNT`).
+
+    Returns:
+        Keys and values in order; None where they cannot be read, or where another variable changes what git does.
+    """
+    known = {*_KEPT, *_IDLE, _COUNT}
+    if any(name.startswith("GIT_") and name not in known and not _COUNTED.match(name) for name in source):
+        return None
+    text = source.get(_COUNT) or "0"
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST_COUNTED)) and int(text) <= _MOST_COUNTED):
+        return None
+    pairs = [(source.get(f"GIT_CONFIG_KEY_{index}"), source.get(f"GIT_CONFIG_VALUE_{index}")) for index in range(int(text))]
+    found = tuple((key, value) for key, value in pairs if key is not None and value is not None)
+    return found if len(found) == len(pairs) else None
+
+
+def _find_git(path: str) -> str | None:
+    """The `git` that a search path names; None where there is none, or where it depends on the folder that one stands in."""
+    for folder in path.split(os.pathsep):
+        if not os.path.isabs(folder):
+            return None
+        program = os.path.join(folder, "git")
+        if os.path.isfile(program) and os.access(program, os.X_OK):
+            return program
+    return None
+
+
+def _relabel(answer: bytes) -> bytes:
+    """Settings with their scopes: git calls the environment's `command`, as it would those of the gate, which are not here."""
+    rows = answer.split(b"\0")
+    rows[:-1:2] = [b"environment" if scope == b"command" else scope for scope in rows[:-1:2]]
+    return b"\0".join(rows)
 
 
 def _read_all(process: subprocess.Popen[bytes], until: float) -> bytes | None:

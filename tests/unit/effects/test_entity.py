@@ -100,6 +100,13 @@ def test_arguments_are_also_one_line():
     assert (given["argv"], given["command"]) == (["sh", "-c", "a b"], "sh -c 'a b'")
 
 
+def test_the_inputs_of_a_program_are_writable_unless_an_adapter_proved_otherwise():
+    assert ask(Atom("proc.exec", "sh", {"argv": ["sh"]})).context["effect"]["inputs_writable"] is True
+    assert ask(Atom("proc.exec", "sh", {"inputs_writable": None})).context["effect"]["inputs_writable"] is True
+    assert ask(Atom("proc.exec", "sh", {"inputs_writable": False})).context["effect"]["inputs_writable"] is False
+    assert "inputs_writable" not in ask(Atom("fs.write", "a", {})).context["effect"]
+
+
 @pytest.mark.parametrize("kind", ["fs.wrote", "fs.write_any", "tool:files.x", ""])
 def test_an_unknown_kind_and_a_pattern_kind_as_atom_are_refused(kind):
     assert codes(ask(Atom(kind, "a", {}))) == ("EFFECT_UNSUPPORTED",)

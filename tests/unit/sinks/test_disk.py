@@ -79,8 +79,32 @@ def test_an_argument_is_never_an_option(repo, world):
 def test_the_environment_redirects_nothing(repo, tmp_path_factory):
     other = tmp_path_factory.mktemp("other")
     subprocess.run(["git", "init", "-q", "-b", "elsewhere"], cwd=other, check=True)
-    redirected = {**os.environ, "GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other), "GIT_EXTERNAL_DIFF": "false"}
-    assert DiskWorld(redirected).git(str(repo), "symbolic", ("HEAD",)) == b"refs/heads/main\n"
+    for name, value in (
+        ("GIT_DIR", str(other / ".git")),
+        ("GIT_WORK_TREE", str(other)),
+        ("GIT_INDEX_FILE", str(other / "index")),
+        ("GIT_EXEC_PATH", str(other)),
+        ("GIT_EXTERNAL_DIFF", "false"),
+        ("GIT_EDITOR", "false"),
+        ("GIT_CONFIG_PARAMETERS", "'core.hookspath=x'"),
+        ("GIT_CONFIG_COUNT", "1"),  # without its key
+        ("GIT_CONFIG_COUNT", "many"),
+        ("GIT_SOMETHING_NEW", "1"),
+        ("PATH", f".:{os.environ['PATH']}"),
+    ):
+        world = DiskWorld({**os.environ, name: value})
+        assert [world.git(str(repo), question, ()) for question in ("config", "hooks-path", "index")] == [None] * 3, name
+        assert world.git(str(repo), "symbolic", ("HEAD",)) is None, name
+    idle = {"GIT_AUTHOR_NAME": "a", "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_COUNT": "", "PATH": f"{os.environ['PATH']}:."}
+    assert DiskWorld({**os.environ, **idle}).git(str(repo), "symbolic", ("HEAD",)) == b"refs/heads/main\n"
+
+
+def test_settings_of_the_environment_are_told_and_those_of_the_gate_are_not(repo):
+    given = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "x"}
+    rows = (DiskWorld({**os.environ, **given}).git(str(repo), "config", ()) or b"").split(b"\0")
+    assert rows[-3:] == [b"environment", b"core.fsmonitor\nx", b""]
+    assert b"/dev/null" not in (DiskWorld().git(str(repo), "config", ()) or b"")
+    assert DiskWorld().git(str(repo), "hooks-path", ()) == b""
 
 
 def test_a_parent_folders_repository_is_not_taken(repo, world):
