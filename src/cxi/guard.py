@@ -47,6 +47,7 @@ from cxi.provenance import RequestChannel
 from cxi.session import Answered, Prepared, Session, Wiring
 from cxi.sinks.base import Executor
 from cxi.sinks.disk import DiskWorld, case_rule
+from cxi.sinks.process import environment
 
 if TYPE_CHECKING:
     from cxi.sinks.mcp import BlockingUpstream
@@ -204,6 +205,13 @@ class Guard:
         self._pins: dict[str, ToolPin] = {}
         self._signed = -1
         self.epoch = ledger.activate(self.config.tenant, self.config.digest, clock())
+        # INVARIANT (same-settings): a server that is started is judged in the very environment that it is started in.
+        # What runs in process runs in this program's.
+        self._worlds: dict[str, World] = {}
+        if world is None:
+            for name, server in config.servers.items():
+                if name not in self._executors:
+                    self._worlds[name] = DiskWorld(environment(server.environment(environ), environ))
         world = world or DiskWorld()
         case_sensitive, normalizes = case or case_rule(str(self.config.root))
         contracts = {contract.name: contract for contract in (*config.contracts.values(), *config.methods.values())}
@@ -222,6 +230,7 @@ class Guard:
             ledger=ledger,
             openings=openings,
             world=world,
+            worlds=MappingProxyType(self._worlds),
             root=str(self.config.root),
             case_sensitive=case_sensitive,
             normalizes=normalizes,
@@ -383,7 +392,8 @@ class Guard:
             return None
 
     def attach(self, server: str, executor: Executor, tools: Sequence[Mapping[str, JsonValue]]) -> None:
-        """Reach a server through this executor, which lists these tools."""
+        """Reach a server through this executor, which runs in this process and lists these tools."""
+        self._worlds.pop(server, None)
         self.admit_listing(server, tools)
         self._executors[server] = executor
 
