@@ -3,6 +3,7 @@
 - `lint` reads a loaded configuration (whose errors ended before) against the locked tool definitions. It counts the surface and
   names what a person should look at, each with file, line and what would mend it.
 - An error is a gap: something that a server offers and no contract classifies, so that every call of it would be refused.
+- So is what the configuration loosens of a pack, or of what a server says of itself, unless it says `weakens: true` there.
 - A warning is a concession or a doubt: a bounded choice, `effect: call`, a policy literal that names nothing, an unpinned server.
 - The counts are the denominators of every claim: nothing is left out of them.
 
@@ -80,7 +81,7 @@ class CheckReport:
         surface = (
             "surface: {servers} servers, {tools} tools ({sinks} sinks), {methods} methods, {fields} fields",
             "fields: {protected} protected ({releasable} releasable), {payload} payload, {opaque} opaque, {fixed} fixed",
-            "concessions: {choices} bounded choices, {anyone} from anyone, {effect_call} `effect: call`",
+            "concessions: {choices} bounded choices, {anyone} from anyone, {effect_call} `effect: call`, {weakened} weakened",
             "declassifiers: {declassifiers}, validators: {validators}, evidence sources: {evidence}",
             "policies: {permits} permit, {forbids} forbid",
             "prose sources: {prose}, pinned and protected, carried by nothing in this version",
@@ -134,6 +135,7 @@ def lint(config: Configuration) -> CheckReport:
     _count_surface(check)
     for contract in (*config.contracts.values(), *config.methods.values()):
         _look_at_contract(check, contract)
+    _look_at_weakening(check)
     _look_at_grants(check)
     for server in config.servers:
         _look_at_server(check, server)
@@ -169,12 +171,37 @@ def _count_surface(check: _Check) -> None:
             "forbids": effects.count("forbid"),
             "prose": len(config.prose),
             "tasks": len(config.tasks),
+            "weakened": 0,
             "unclassified": 0,
             "lacking": 0,
             "locked_tools": 0,
             "locked_fields": 0,
         }
     )
+
+
+def _look_at_weakening(check: _Check) -> None:
+    for name, weakened in check.config.weakened.items():
+        for detail in weakened.details:
+            _weaken(check, name, detail)
+
+
+def _weaken(check: _Check, name: str, detail: str) -> None:
+    weakened = check.config.weakened.get(name)
+    check.counts["weakened"] += 1
+    if weakened is not None and weakened.said:
+        check.note(Severity.WARNING, name, detail, "restore it, unless it is meant: `weakens: true` says so")
+    else:
+        check.note(Severity.ERROR, name, detail, "restore it; if it is meant, write `weakens: true` on the tool")
+
+
+def _look_at_hints(check: _Check, contract: ToolContract, locked: ToolPin) -> None:
+    """A server's annotations are no authority, so they may only restrict: a tool that says it acts is no read."""
+    hints = locked.definition.get("annotations")
+    if contract.sink or not isinstance(hints, Mapping):
+        return
+    if hints.get("readOnlyHint") is False or hints.get("destructiveHint") is True:
+        _weaken(check, contract.name, f"the server says that `{contract.name}` changes things; its contract says it is no sink")
 
 
 def _look_at_contract(check: _Check, contract: ToolContract) -> None:
@@ -245,6 +272,7 @@ def _look_at_server(check: _Check, server: str) -> None:
             )
             continue
         _look_at_schema(check, contracts[tool], locked)
+        _look_at_hints(check, contracts[tool], locked)
         for text in _texts(locked.definition):
             if any(found.kind != "confusable" for found in hidden(text)):
                 check.note(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -35,11 +35,12 @@ from cxi.authority.contract import (
 )
 from cxi.config.field import ReadField, Types, behind_payload, read_fields
 from cxi.config.reader import Reader, nearest
+from cxi.config.weakening import weaken
 from cxi.config.yaml import Node
 from cxi.manifest import Role
 
 METHODS: Final = ("resources/read", "resources/subscribe", "prompts/get", "completion/complete")
-TOOL_KEYS: Final = ("effect", "fields", "result", "repeat", "target", "sink")
+TOOL_KEYS: Final = ("effect", "fields", "result", "repeat", "target", "sink", "weakens")
 _REQUIRED: Final = ("effect", "fields")
 _MERGED: Final = frozenset({"fields", "items"})
 _ATOM: Final = re.compile(r"([a-z]+\.[a-z_]+)\(([^()\s]+)\)")
@@ -74,12 +75,16 @@ class ReadContract:
         node: Its place.
         fields: The places of its fields.
         overridden: Whether the operator wrote (a part of) it, not only a pack.
+        weakened: What is looser in it than in its pack.
+        weakens: Whether the operator said that it is looser.
     """
 
     contract: ToolContract
     node: Node
     fields: Mapping[str, Node]
     overridden: bool
+    weakened: tuple[str, ...] = ()
+    weakens: bool = False
 
 
 def read_contracts(
@@ -97,6 +102,7 @@ def read_contracts(
     """
     what = "methods" if methods else "tools"
     entries: dict[str, tuple[Node, bool]] = {}
+    bases: dict[str, Node] = {}
     if shipped is not None:
         entries.update((name, (node, False)) for name, node in (reader.entries(shipped, f"`{what}` of the pack") or {}).items())
     if written is not None:
@@ -104,15 +110,30 @@ def read_contracts(
             over = Node(node.value, node.file, written.key_lines.get(name, node.line), node.key_lines)
             base = entries.get(name)
             entries[name] = (lay_over(base[0], over) if base else over, True)
+            if base:
+                bases[name] = base[0]
     found: dict[str, ReadContract] = {}
     for name, (node, overridden) in entries.items():
         if methods and name not in METHODS:
             reader.note(node.problem(f"no MCP method `{name}` has outward fields", nearest(name, METHODS)))
             continue
         read = _read_tool(reader, server, name, node, known, overridden=overridden)
-        if read is not None:
-            found[name] = read
+        if read is None:
+            continue
+        said, packed_node = _said_weakens(reader, name, written), bases.get(name)
+        if packed_node is not None:
+            # Its own problems are the pack's, and would have been found where the pack is used alone.
+            packed = _read_tool(Reader(), server, name, packed_node, known, overridden=False)
+            read = replace(read, weakened=weaken(packed.contract, read.contract) if packed is not None else ())
+        found[name] = replace(read, weakens=said)
     return MappingProxyType(found)
+
+
+def _said_weakens(reader: Reader, name: str, written: Node | None) -> bool:
+    """Whether the configuration itself says so: a pack cannot excuse what is laid over it."""
+    entry = written.value.get(name) if written is not None and isinstance(written.value, Mapping) else None
+    node = entry.value.get("weakens") if entry is not None and isinstance(entry.value, Mapping) else None
+    return node is not None and reader.flag(node, f"`weakens` of `{name}`") is True
 
 
 def lay_over(base: Node, over: Node, *, within: str = "") -> Node:

@@ -36,6 +36,7 @@ from cxi.config.model import (
     ProtectedKind,
     Server,
     Task,
+    Weakened,
 )
 from cxi.config.naming import route
 from cxi.config.reader import Reader, nearest
@@ -212,6 +213,7 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
         code=MappingProxyType(code.pins),
         protected=_protect(record, parts, state, file, (*policy_files, *prose_files), [folder / named for named in code.pins]),
         digest=digest(body),
+        weakened=_weakened(parts),
         places=_places(parts, record),
     )
 
@@ -398,6 +400,13 @@ def _protect(
             found[os.path.normpath(path), kind] = None
             found[os.path.realpath(path), kind] = None
     return tuple(sorted(found))
+
+
+def _weakened(parts: _Parts) -> Mapping[str, Weakened]:
+    read = {**parts.contracts, **parts.methods}
+    return MappingProxyType(
+        {name: Weakened(one.weakened, one.weakens) for name, one in read.items() if one.weakened or one.weakens}
+    )
 
 
 def _places(parts: _Parts, record: Mapping[str, Node]) -> Mapping[str, Place]:

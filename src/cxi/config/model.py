@@ -147,6 +147,19 @@ class ProtectedKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Weakened:
+    """What the configuration loosened of a tool.
+
+    Attributes:
+        details: What is looser than in the pack.
+        said: Whether the configuration says `weakens: true`.
+    """
+
+    details: tuple[str, ...]
+    said: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """Everything that the operator said.
 
@@ -176,6 +189,7 @@ class Configuration:
         lock_file: Where the lock is.
         code: Digest of each Python declassifier's file, by file.
         protected: CXI's own files, absolute.
+        weakened: By contract name, what is looser than its pack, or said to be.
         places: Where things are written, by name: `files.write_file`, `files.write_file.path`, `server files`, …
         digest: What the policy epoch stands for.
     """
@@ -206,6 +220,7 @@ class Configuration:
     code: Mapping[str, Digest]
     protected: tuple[tuple[str, ProtectedKind], ...]
     digest: Digest
+    weakened: Mapping[str, Weakened] = field(default_factory=lambda: MappingProxyType({}))
     places: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}), compare=False)
 
     def place(self, name: str) -> Place:

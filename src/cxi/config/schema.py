@@ -131,7 +131,7 @@ def _definitions(known: Known) -> Schema:
         # A single entry of a pack's tool, laid over it.
         "loose-field": {"anyOf": loose},
         "loose-fields": {"type": "object", "additionalProperties": _ref("loose-field")},
-        "loose-tool": _record({**tool_keys, "fields": _ref("loose-fields")}),
+        "loose-tool": _record({**tool_keys, "weakens": _FLAG, "fields": _ref("loose-fields")}),
     }
 
 

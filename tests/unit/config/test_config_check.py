@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from cxi.config.check import Severity, lint
 from cxi.config.lock import make_lock, write_lock
 
@@ -135,3 +137,62 @@ def test_a_payload_that_no_effect_reads_is_a_warning(place, tools_of):
     found = details(lint(locked(place, tools_of)), Severity.WARNING)
     assert len(found) == len(before) + 1
     assert ("cxi.yaml", 11) in {(problem.file, problem.line) for problem in found}
+
+
+WRITE_FILE = "      write_file: {fields: {path: {from: [any-of-request, release, {choice: [src-and-tests]}]}}}\n"
+
+
+def weakened(place, tools_of, entry, change=lambda listed: None):
+    if entry.startswith("write_file"):
+        place.change(WRITE_FILE, f"      {entry}\n")
+    else:
+        place.change(WRITE_FILE, f"{WRITE_FILE}      {entry}\n")
+    report = lint(locked(place, tools_of, change))
+    return report.failed, report.counts["weakened"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "count"),
+    [
+        ("edit_file: {effect: none, WEAKENS fields: {path: {from: [anyone]}}}", 3),
+        ("write_file: {effect: 'call', WEAKENS repeat: refuse}", 1),
+        ("write_file: {WEAKENS effect: {adapter: file, op: =write, path: path}}", 1),
+        ("create_directory: {WEAKENS effect: ['fs.read(path)']}", 2),
+        ("create_directory: {effect: call, WEAKENS fields: {path: {role: payload}}}", 2),
+    ],
+)
+def test_what_is_laid_over_a_pack_and_loosens_it_is_an_error_unless_it_says_so(place, tools_of, entry, count):
+    assert weakened(place, tools_of, entry.replace("WEAKENS ", "")) == (True, count)
+    assert weakened(place, tools_of, entry.replace("WEAKENS", "weakens: true,")) == (False, count)
+
+
+def test_what_restricts_a_pack_is_no_weakening(place, tools_of):
+    assert weakened(place, tools_of, "write_file: {fields: {path: {from: [release]}, content: {role: fixed, value: x}}}")[1] == 0
+
+
+@pytest.mark.parametrize("hints", [{"readOnlyHint": False}, {"destructiveHint": True}])
+def test_a_server_that_says_a_read_acts_is_an_error_unless_the_configuration_says_so(place, tools_of, hints):
+    def change(listed):
+        next(tool for tool in listed["files"] if tool["name"] == "list_directory")["annotations"] = hints
+
+    assert weakened(place, tools_of, "write_file: {repeat: refuse}", change) == (True, 1)
+    assert weakened(place, tools_of, "list_directory: {weakens: true}", change) == (False, 1)
+
+
+def test_a_server_that_says_it_only_reads_loosens_nothing(place, tools_of):
+    def change(listed):
+        for tool in listed["files"]:
+            tool["annotations"] = {"readOnlyHint": True, "destructiveHint": False}
+
+    assert weakened(place, tools_of, "write_file: {repeat: refuse}", change) == (False, 0)
+    assert place.load().contracts["files.write_file"].sink
+
+
+def test_a_misspelt_folder_in_a_condition_is_a_warning_in_text_and_json(place, tools_of):
+    text = '\n@id("q") permit (principal, action == Action::"fs.write", resource) when { resource in Folder::"scr" };\n'
+    place.write("policies/q.cedar", text)
+    report = lint(locked(place, tools_of))
+    assert any(line.startswith("warning: policies/q.cedar:2") for line in report.lines())
+    assert ("warning", "policies/q.cedar", 2) in {
+        (one["severity"], one["file"], one["line"]) for one in report.to_json()["findings"]
+    }
