@@ -38,7 +38,6 @@ from cxi.errors import Code, ConfigError, LedgerError, NotStarted, OutcomeUnknow
 from cxi.gate import Gate, ToolPin
 from cxi.ledger.base import Receipt
 from cxi.ledger.sqlite import SqliteLedger
-from cxi.log.checkpoint import CheckpointFile, sign
 from cxi.log.key import load_key
 from cxi.log.opening import OpeningStore
 from cxi.manifest import Instant, Principal
@@ -205,6 +204,8 @@ class Guard:
         self._pins: dict[str, ToolPin] = {}
         self._signed = -1
         self.epoch = ledger.activate(self.config.tenant, self.config.digest, clock())
+        if not (config.state / CHECKPOINTS).exists():
+            self.sign_head()  # from its first entries on: a log beside which no checkpoint is has lost it
         # INVARIANT (same-settings): a server that is started is judged in the very environment that it is started in.
         # What runs in process runs in this program's.
         self._worlds: dict[str, World] = {}
@@ -401,11 +402,11 @@ class Guard:
         """Sign the log's head as a checkpoint; (size, hash).
 
         Raises:
-            LedgerError: where it cannot be written.
+            LedgerError: where it cannot be written, or the chain does not follow from the last checkpoint.
         """
         head = self.ledger.head(self._clock())
         if head.size != self._signed:
-            CheckpointFile(self.config.state / CHECKPOINTS).append(sign(head, self._key))
+            head = self.ledger.sign_head(self._key, self._clock())
             self._signed = head.size
         return head.size, head.hash
 

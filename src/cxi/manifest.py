@@ -158,19 +158,26 @@ class Action:
 
     def event_key(self) -> Digest:
         """When two calls are the same event: (session, user, tool, canonical protected fields)."""
-        return digest(
-            {
-                "tenant": self.principal.tenant,
-                "session": self.principal.session,
-                "user": self.principal.user,
-                "tool": self.call.name,
-                "fields": {
-                    leaf.path: {"type": leaf.value.type, "value": leaf.value.canonical}
-                    for leaf in (*self.call.fields, *self.derived)
-                    if leaf.role is Role.PROTECTED
-                },
-            }
-        )
+        return digest({**self._occurrence(), "session": self.principal.session})
+
+    def occurrence_key(self) -> Digest:
+        """When two calls would happen to the same things in the world, whichever session asks: the event without its session.
+
+        A session ends with its process; what it left unknown does not.
+        """
+        return digest(self._occurrence())
+
+    def _occurrence(self) -> dict[str, JsonValue]:
+        return {
+            "tenant": self.principal.tenant,
+            "user": self.principal.user,
+            "tool": self.call.name,
+            "fields": {
+                leaf.path: {"type": leaf.value.type, "value": leaf.value.canonical}
+                for leaf in (*self.call.fields, *self.derived)
+                if leaf.role is Role.PROTECTED
+            },
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cxi.errors import Code
+from cxi.errors import Code, OutcomeUnknown, Reason
 from cxi.guard import Conversation
+from cxi.ledger.base import State
 from gate_case import Case, opened, start
 
 PUT: dict[str, Any] = {"path": "src/a.py", "content": "x"}
@@ -77,13 +78,17 @@ def test_state_that_one_session_wrote_is_no_trusted_state_of_another() -> None:
         assert case.call("drop", files=["src/a.py"]).kind == "done"
 
 
-def test_an_unknown_outcome_of_one_session_blocks_no_event_of_another() -> None:
-    """The event key names the session; what is shared is the origin index, so the record is no source there either."""
+def test_what_is_under_way_in_one_session_blocks_the_same_occurrence_in_another_of_the_user() -> None:
+    """The occurrence key names no session: an outcome that is not known yet is not known to any of them."""
     request = "Add the note `hello`."
     with opened(request) as case, another(case, request) as other:
         prepared: Any = case.session.propose("it.note", {"title": "hello"})
         assert type(prepared).__name__ == "Ready"
         assert case.call("note", title="hello").codes == (Code.IN_FLIGHT,)
+        assert other.call("it.note", {"title": "hello"}).codes == (Code.IN_FLIGHT,)
+        case.session.finish(prepared, OutcomeUnknown(Reason(Code.OUTCOME_UNKNOWN, "lost", where="it")))
+        assert other.call("it.note", {"title": "hello"}).codes == (Code.OUTCOME_UNKNOWN,)
+        case.guard.ledger.release(prepared.id, "ana", "nobody knows", State.RELEASED, case.now)
         assert other.call("it.note", {"title": "hello"}).kind == "done"
 
 

@@ -93,7 +93,7 @@ class Reference:
             if old.state is State.DONE:
                 return ("Recorded", old.id, repr(old.answer)) if repeat == "replay" else ("EVENT_REPEATED",)
         for old in self.calls:
-            if old.event == call.event and old.state in OPEN:
+            if old.event[1:] == call.event[1:] and old.state in OPEN:  # whichever session
                 return ("IN_FLIGHT",) if old.state is State.LEASED else ("OUTCOME_UNKNOWN",)
         draws = self.drawn(call.session, call.grant)
         given = [old for old in draws if old.state is not State.FAILED and (not window or old.drawn > now - window)]

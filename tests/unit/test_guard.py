@@ -164,11 +164,11 @@ def test_closing_signs_the_logs_head_once() -> None:
     with opened() as case:
         with guarded(case) as second:
             file = CheckpointFile(second.config.state / CHECKPOINTS)
-            assert file.last() is None
+            assert len(file.read()) == 1  # from the first entries on
             size, _ = second.sign_head()
             assert second.sign_head()[0] == size
         assert file.last() is not None
-        assert len(list((second.config.state / CHECKPOINTS).read_text().splitlines())) == 1
+        assert len(list((second.config.state / CHECKPOINTS).read_text().splitlines())) == 2
 
 
 def test_an_unusable_state_folder_is_a_ledger_error() -> None:

@@ -16,10 +16,13 @@ from cxi.canonical import Digest, JsonValue
 from cxi.config.model import Configuration
 from cxi.errors import LedgerError
 from cxi.guard import CHECKPOINTS, LEDGER, OPENINGS
+from cxi.ledger.replay import Replay
 from cxi.ledger.sqlite import SqliteLedger
+from cxi.log.chain import Verified, verify
 from cxi.log.checkpoint import CheckpointFile, sign
 from cxi.log.entry import ChainedEntry, EntryType, LogEntry
 from cxi.log.envelope import export_public
+from cxi.log.finding import Broken, Finding, FindingKind
 from cxi.log.key import load_key
 from cxi.log.opening import OpeningStore
 from cxi.log.receipt import issue
@@ -62,10 +65,22 @@ class Book:
         return export_public(self._key.public_key())
 
     def sign_head(self) -> tuple[int, Digest]:
-        """Sign the present head."""
-        head = self.ledger.head(time.time())
-        CheckpointFile(self.config.state / CHECKPOINTS).append(sign(head, self._key))
+        """Sign the present head, where the chain follows from the last checkpoint."""
+        head = self.ledger.sign_head(self._key, time.time())
         return head.size, head.hash
+
+    def verify(self) -> Verified | Broken:
+        """Is the log whole, signed, and is the ledger what it tells?"""
+        standing = self.ledger.standing()
+        replay = Replay(standing.head)
+        checkpoints = self.checkpoints()
+        answer = verify(replay.watch(self.entries()), checkpoints, self.public_keys())
+        findings = list(answer.findings) if isinstance(answer, Broken) else []
+        if not checkpoints and standing.head:
+            detail = f"{standing.head} entries, and no checkpoint in `{CHECKPOINTS}`: nobody vouches for any of them"
+            findings.append(Finding(FindingKind.UNSIGNED, 0, detail))
+        findings.extend(replay.differences(standing))
+        return Broken(tuple(findings)) if findings else answer
 
     def policy_text(self, id: str) -> str:
         """A policy's sentence, or its place where it has none."""
@@ -81,6 +96,8 @@ class Book:
                 settlement = chained if chained.entry.kind is EntryType.SETTLEMENT else settlement
         if admission is None or settlement is None:
             return None
+        if isinstance(answer := self.verify(), Broken):
+            raise LedgerError(f"no receipt of a log that does not verify: {answer.findings[0].detail}")
         now = time.time()
         head = replace(self.ledger.head(now), size=settlement.seq, hash=settlement.hash, time=now)
         return issue(admission, settlement, sign(head, self._key), self._key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="what happened: show, verify, receipts", no_args_is_help=True)
 COLORS = {"admitted": GREEN, "refused": RED, "no-op": DIM, "recorded": DIM, "unknown": YELLOW}
+MARKS = {"admitted": "ok", "refused": "NO", "no-op": "--", "recorded": "=="}
+OPEN = ("leased", "outcome_unknown", "released")  # nobody knows whether it happened
 Session = Annotated[str, typer.Option("--session", help="only this session")]
 
 
@@ -28,16 +31,34 @@ def show(
 ) -> None:
     """One line a call: decision, tool, values, why."""
     with open_book(config) as book:
+        whole = is_whole(book)
         found = [story for story in stories(book) if not session or story.session == session]
         found = found[-last:] if last else found
         if json:
-            give({"calls": [story.to_json() for story in found], "entries": book.count()})
-            return
-        for story in found:
-            mark = {"admitted": "ok", "refused": "NO", "no-op": "--", "recorded": "=="}.get(story.decision, "??")
-            say(f" {mark}  {story.id}  {story.tool:<24}  {story.shown[:48]:<48}  {story.why}", COLORS.get(story.decision, ""))
-        counts = {name: sum(story.decision == name for story in found) for name in COLORS}
-        say(f"{len(found)} calls: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count), DIM)
+            give({"calls": [story.to_json() for story in found], "entries": book.count(), "verified": whole})
+        else:
+            for story in found:
+                mark, color = MARKS.get(story.decision, "??"), COLORS.get(story.decision, "")
+                if story.decision == "admitted" and story.state in OPEN:
+                    mark, color = "??", YELLOW
+                say(f" {mark}  {story.id}  {story.tool:<24}  {story.shown[:48]:<48}  {story.why}", color)
+            counts = {name: sum(story.decision == name for story in found) for name in COLORS}
+            say(f"{len(found)} calls: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count), DIM)
+    if not whole:
+        raise typer.Exit(1)
+
+
+def is_whole(book: Book) -> bool:
+    """Whether the log verifies; a warning where it does not, as what is shown of it may not be what happened."""
+    from cxi.log.finding import Broken
+
+    answer = book.verify()
+    if not isinstance(answer, Broken):
+        return True
+    first = answer.findings[0]
+    count = len(answer.findings)
+    fail(f"this log does not verify ({first.kind} at entry {first.seq}, {count} in all); see `cxi log verify`")
+    return False
 
 
 def stories(book: Book) -> tuple[Story, ...]:
@@ -48,15 +69,30 @@ def stories(book: Book) -> tuple[Story, ...]:
 
 
 @app.command("verify")
-def check(config: Config = "", json: Json = False) -> None:
-    """Recompute the chain and compare it with the signed checkpoints; names whatever was removed, moved, altered or cut off."""
-    from cxi.log.chain import verify
+def check(
+    config: Config = "",
+    state: Annotated[
+        Path | None, typer.Option("--state", help="a copied state folder; with --key, and without configuration")
+    ] = None,
+    key: Annotated[typer.FileBinaryRead | None, typer.Option("--key", help="the log's public key, PEM, with --state")] = None,
+    json: Json = False,
+) -> None:
+    """Recompute the chain and compare it with the signed checkpoints; names whatever was removed, moved, altered or cut off.
+
+    The ledger is compared with what the log tells: calls and their states, epochs, closed sessions and revocations.
+    """
     from cxi.log.finding import Broken
 
+    if (state is None) is not (key is None):
+        fail("`--state` and `--key` go together: a copied folder's own key vouches for nothing")
+        raise typer.Exit(2)
+    if state is not None and key is not None:
+        _check_replica(state, key.read(), json=json)
+        return
     began = time.perf_counter()
     with open_book(config) as book:
         checkpoints = book.checkpoints()
-        answer = verify(book.entries(), checkpoints, book.public_keys())
+        answer = book.verify()
     seconds = time.perf_counter() - began
     if isinstance(answer, Broken):
         if json:
@@ -76,6 +112,25 @@ def check(config: Config = "", json: Json = False) -> None:
         )
         return
     say(f"verified: {answer.count} entries, {len(checkpoints)} signed checkpoints, head {answer.head[:23]}…", GREEN)
+
+
+def _check_replica(state: Path, pem: bytes, *, json: bool) -> None:
+    """A copied state folder, by a key that was handed over before; nothing of the folder is trusted, or written."""
+    from cxi.log.envelope import read_public
+    from cxi.log.finding import Broken
+    from cxi.log.replica import verify_replica
+
+    answer = verify_replica(state, read_public(pem))
+    if isinstance(answer, Broken):
+        if json:
+            give({"ok": False, "findings": [{"kind": str(f.kind), "seq": f.seq, "detail": f.detail} for f in answer.findings]})
+        for finding in answer.findings:
+            fail(f"log entry {finding.seq}: {finding.kind}: {finding.detail}")
+        raise typer.Exit(1)
+    if json:
+        give({"ok": True, "entries": answer.count, "head": answer.head, "signed": answer.signed})
+        return
+    say(f"verified: {answer.count} entries, {answer.signed} of them under a signed checkpoint, head {answer.head[:23]}…", GREEN)
 
 
 @app.command("checkpoint")

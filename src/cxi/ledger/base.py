@@ -4,8 +4,9 @@
   (`cxi.ledger.machine` draws them).
 - INVARIANT (consume-before-sink): `consume` is linearizable, and durable before it answers with a lease.
 - INVARIANT (one-transaction): the lease, the draw from the grant and the log entry are one transaction.
-- A settlement rides on the next commit; if a crash loses it, the outcome is `outcome_unknown`, which blocks its event key
-  until it is reconciled or a person releases it.
+- A settlement rides on the next commit; if a crash loses it, the outcome is `outcome_unknown`.
+- INVARIANT (unknown-blocks): what is leased or unknown blocks its occurrence key, the event without its session, in every session
+  of the tenant's user until it is settled or a person says how it ended: a crashed program never gets its old session back.
 - `consume` compares the policy epoch's row in its own transaction: an older epoch is refused.
 - A failed call certainly did not happen: its draw does not count against the grant's limit, and its idempotency key may be used
   again for the same action. Its sequence number, nonce, capability and approval stay used.
@@ -47,6 +48,7 @@ class Draw:
         window: The grant's window in seconds; 0 means the session.
         repeat: `refuse`, `replay` or `allow`.
         action: The action digest.
+        occurrence: The event without its session (`Action.occurrence_key`): what blocks while its outcome is not known.
         deadline: The launch deadline.
         approval: Id of the approval that is spent with it, or empty.
         touches: (kind, key) of the records and paths that the effect touches, for the origin index.
@@ -58,6 +60,7 @@ class Draw:
     window: float
     repeat: str
     action: Digest
+    occurrence: Digest
     deadline: Instant
     approval: str = ""
     touches: tuple[tuple[str, str], ...] = ()
@@ -178,7 +181,7 @@ class Ledger(Protocol):
         3. a used idempotency key: another action is `KEY_REUSE_CONFLICT`; the same action is `Recorded` where `repeat` is
            `replay` and it is done, `IN_FLIGHT` while leased, `OUTCOME_UNKNOWN` where it is unknown, else `EVENT_REPEATED`;
            a call that failed or that a person released gave its key back for the same action;
-        4. an equal event key that is leased is `IN_FLIGHT`, unknown is `OUTCOME_UNKNOWN`;
+        4. an equal occurrence key, of whichever session, that is leased is `IN_FLIGHT`, unknown is `OUTCOME_UNKNOWN`;
         5. the grant's draws are under its limit in its window, else `EVENT_REPEATED` where this event key happened
            already, else `GRANT_EXHAUSTED`; the manifest's sequence is the next one, and nonce and capability are new, else
            `CAPABILITY_USED`; an approval is unspent, else `CAPABILITY_USED`;

@@ -32,7 +32,7 @@ _STANDING: Final = (
     " EXISTS (SELECT 1 FROM revoked WHERE (session = ?2 AND grant_id IN ('', ?3)) OR (session = '' AND grant_id = ?3))"
     " FROM (SELECT 1) LEFT JOIN epoch ON epoch.tenant = ?1 LEFT JOIN session ON session.id = ?2"
 )
-_OPEN: Final = f"SELECT state, id FROM call WHERE event_key = ? AND {IS_OPEN} ORDER BY seq LIMIT 1"  # noqa: S608
+_OPEN: Final = f"SELECT state, id FROM call WHERE occurrence = ? AND {IS_OPEN} ORDER BY seq LIMIT 1"  # noqa: S608
 _USED: Final = "SELECT token FROM used WHERE token IN (?, ?, ?) LIMIT 1"
 _HELD: Final = (  # a leased call's tokens are in its row
     "SELECT CASE WHEN nonce = ?1 THEN nonce WHEN capability = ?2 THEN capability ELSE approval END FROM call"  # noqa: S608
@@ -79,8 +79,8 @@ def examine(database: sqlite3.Connection, manifest: Manifest, draw: Draw, time: 
         if row is not None and (answer := _repeat(row, draw)) is not None:
             return answer
 
-    # 4. an equal event that is under way or unknown
-    row = database.execute(_OPEN, (invocation.event_key,)).fetchone()
+    # 4. an equal event that is under way or unknown, here or in another session
+    row = database.execute(_OPEN, (draw.occurrence,)).fetchone()
     if row is not None and (code := blocks(read_state(row[0]))) is not None:
         return Refused.of(code, f"`{row[1]}` is an equal event, and it is `{row[0]}`", where=str(row[1]))
 

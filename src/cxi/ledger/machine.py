@@ -14,7 +14,7 @@
 
 - Pure. A step that the diagram lacks is `Refused`, with the code of the state that is in the way.
 - `done`, `failed`, `released`, `revoked` and `expired` are final: nothing leaves them.
-- `leased` and `outcome_unknown` block their event key (`blocks`).
+- `leased` and `outcome_unknown` block their occurrence key (`blocks`).
 
     >>> step(State.MINTED, Event.CONSUME)
     <State.LEASED: 'leased'>

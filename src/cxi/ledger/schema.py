@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 APPLICATION: Final = 0x43584931  # "CXI1"
-VERSION: Final = 1
+VERSION: Final = 2
 
 SCHEMA: Final = """
 CREATE TABLE ledger (
@@ -52,6 +52,7 @@ CREATE TABLE call (
   drawn_ms INTEGER NOT NULL,
   action TEXT NOT NULL,
   event_key TEXT NOT NULL,
+  occurrence TEXT NOT NULL,
   idempotency_key TEXT,
   manifest TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('leased', 'done', 'failed', 'outcome_unknown', 'released')),
@@ -64,7 +65,7 @@ CREATE TABLE call (
   answer TEXT
 ) STRICT;
 CREATE INDEX call_drawn ON call (session, grant_id, drawn_ms, sequence);
-CREATE INDEX call_open ON call (event_key) WHERE state IN ('leased', 'outcome_unknown');
+CREATE INDEX call_open ON call (occurrence) WHERE state IN ('leased', 'outcome_unknown');
 CREATE INDEX call_keyed ON call (session, idempotency_key, seq) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX call_failed ON call (session, grant_id) WHERE state = 'failed';
 CREATE TABLE used (

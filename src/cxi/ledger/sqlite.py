@@ -25,17 +25,21 @@ from types import MappingProxyType
 from typing import Final, cast
 
 import orjson
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from cxi.canonical import Digest, JsonValue, canonicalize, digest_bytes
 from cxi.errors import AuthorityError, LedgerError, MalformedError, Refused
 from cxi.ledger.base import Draw, Lease, Outcome, Receipt, Recorded, State
 from cxi.ledger.examine import IS_OPEN, KEYED, LAST_DRAW, examine, read_answer, read_state, tokens
 from cxi.ledger.machine import PERSONS, SETTLEMENTS, Event, step
+from cxi.ledger.replay import Standing, read_standing
 from cxi.ledger.schema import APPLICATION, SCHEMA, VERSION
 from cxi.ledger.writer import Writer, hold_if_gone, marks
-from cxi.log.checkpoint import CheckpointFile, Head, claimed
+from cxi.log.chain import follow
+from cxi.log.checkpoint import CheckpointFile, Head, check, claimed, sign
 from cxi.log.commitment import SALT_BYTES, commit
 from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry, chain, milliseconds, read_entry
+from cxi.log.finding import Broken, Finding
 from cxi.log.store import Store, own_folder
 from cxi.manifest import Instant, Manifest
 
@@ -175,7 +179,7 @@ class SqliteLedger:
             leased = step(State.MINTED, Event.CONSUME)
             seq, digest = self._chain(database, content, EntryType.ADMISSION, draw.call)
             database.execute(
-                "INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+                "INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
                 (
                     seq,
                     draw.call,
@@ -186,6 +190,7 @@ class SqliteLedger:
                     answer,
                     draw.action,
                     invocation.event_key,
+                    draw.occurrence,
                     invocation.idempotency_key or None,
                     named,
                     str(leased),
@@ -374,6 +379,43 @@ class SqliteLedger:
         seq, digest = (cast("int", rows[0][0]), str(rows[0][1])) if rows else (0, GENESIS)
         return Head(self._origin, seq, digest, milliseconds(now) / 1000)
 
+    def sign_head(self, key: Ed25519PrivateKey, now: Instant) -> Head:
+        """Vouch for the head with a checkpoint beside the file.
+
+        INVARIANT (signed-follows): only of a chain that follows from the last checkpoint: who changed the file has no signature
+        for it from the next program that closes it. The entries since then are read, no others.
+
+        Raises:
+            LedgerError: where the chain does not follow, the last checkpoint is another key's or log's, or the storage fails.
+        """
+        file = CheckpointFile(self._path.parent / CHECKPOINTS)
+        envelope = file.last()
+        last = Head(self._origin, 0, GENESIS, 0.0) if envelope is None else check(envelope, (key.public_key(),))
+        if isinstance(last, Broken):
+            raise LedgerError(f"the head is not signed: the last checkpoint is no good: {last.findings[0].detail}")
+        if last.origin != self._origin:
+            raise LedgerError("the head is not signed: the last checkpoint is another log's")
+        answer = follow(self._stored(max(last.size, 1)), (last.size, last.hash))
+        if isinstance(answer, Finding):
+            raise LedgerError(f"the head is not signed: `{self._path}` was changed: {answer.detail}")
+        self._store.sync()
+        head = Head(self._origin, *answer, milliseconds(now) / 1000)
+        file.append(sign(head, key))
+        return head
+
+    def _stored(self, start: int) -> Iterator[tuple[int, Digest, Digest, bytes]]:
+        """The log's rows as they are stored, from one seq on."""
+        query = "SELECT seq, previous, hash, content FROM log WHERE seq >= ? ORDER BY seq LIMIT ?"
+        while rows := self._store.rows(query, (start, _PAGE)):
+            for seq, previous, digest, content in rows:
+                yield cast("int", seq), str(previous), str(digest), str(content).encode("utf-8", "surrogatepass")
+            start = cast("int", rows[-1][0]) + 1
+
+    def standing(self) -> Standing:
+        """The ledger's rows from one moment, to be compared with the log (`cxi.ledger.replay`)."""
+        with self._store.riding() as database:
+            return read_standing(database)
+
     def close(self) -> None:
         """Make everything durable and let go. Leases that are still open become `outcome_unknown` at the next recovery."""
         try:
@@ -464,7 +506,7 @@ class SqliteLedger:
                     (str(following), seq),
                 )
                 _spread(database, tenant, call, touches, held)
-                body = {"alarm": str(following), "writer": writer, "admission": seq}
+                body = {"alarm": str(following), "state": str(following), "writer": writer, "admission": seq}
                 mark = self._tell(database, EntryType.ALARM, call, session, body, now)
         if mark is not None:
             self._writer.mark(*mark)

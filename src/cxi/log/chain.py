@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from cxi.canonical import Digest, JsonValue
+from cxi.canonical import Digest, JsonValue, digest_bytes
 from cxi.errors import MalformedError
 from cxi.log.checkpoint import Head, check
-from cxi.log.entry import GENESIS, ChainedEntry
+from cxi.log.entry import GENESIS, ChainedEntry, chain
 from cxi.log.finding import Broken, Finding, FindingKind
 
 
@@ -73,6 +73,32 @@ def verify(
         return Broken(tuple(_distinct(found)))
     signed = max((head.size for head in heads), default=0)
     return Verified(reading.highest, reading.hashes.get(reading.highest, GENESIS), signed)
+
+
+def follow(rows: Iterable[tuple[int, Digest, Digest, bytes]], last: tuple[int, Digest]) -> tuple[int, Digest] | Finding:
+    """Check that what stands behind a vouched entry follows from it: what a new signature over the head has to rest on.
+
+    Args:
+        rows: (seq, previous, hash, content) as they are stored, from the vouched entry on, in order.
+        last: The vouched entry's seq and hash; (0, `GENESIS`) for the whole log.
+
+    Returns:
+        The last entry's seq and hash, or the first thing that is wrong.
+    """
+    size, vouched = last
+    seq, head = max(size - 1, 0), GENESIS
+    for number, previous, stored, content in rows:
+        if number != seq + 1:
+            return Finding(FindingKind.REMOVED, seq + 1, f"entry {seq + 1} is missing")
+        if number > size and previous != head:
+            return Finding(FindingKind.ALTERED, number, f"entry {number} does not name the hash of the entry before it")
+        found = chain(number, previous, digest_bytes(content))
+        if found != stored or (number == size and found != vouched):
+            return Finding(FindingKind.ALTERED, number, f"entry {number} does not have its hash")
+        seq, head = number, found
+    if seq < size:
+        return Finding(FindingKind.TRUNCATED, seq + 1, f"a checkpoint covers {size} entries, and the last one is {seq}")
+    return seq, head
 
 
 def _distinct(findings: list[Finding]) -> Iterable[Finding]:

@@ -21,6 +21,8 @@ class FindingKind(StrEnum):
     UNKNOWN_KEY = "unknown-key"  # signed by none of the given keys
     MALFORMED = "malformed"  # not what it claims to be, in form
     MISMATCHED = "mismatched"  # the parts of a receipt do not belong together
+    UNSIGNED = "unsigned"  # entries, and no checkpoint at all beside them
+    DISAGREES = "disagrees"  # the ledger's rows are not what the log tells
     NOT_ENFORCED = "not-enforced"  # of shadow mode: no admission
 
 

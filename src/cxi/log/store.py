@@ -155,7 +155,9 @@ class Store:
                 raise LedgerError(f"`{self.path}` is another program's database")
         written = int(database.execute("PRAGMA user_version").fetchone()[0])
         if written != version:
-            raise LedgerError(f"`{self.path}` has schema version {written}; this program knows {version}")
+            raise LedgerError(
+                f"`{self.path}` has schema version {written}, this program knows {version} alone; give it a new `state` folder"
+            )
         if self.path.stat().st_size <= CHECK_BYTES:
             answer = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
             if answer != "ok":
