@@ -386,6 +386,7 @@ class Gate:
                 window=grant.window,
                 repeat=str(admissible.contract.repeat),
                 action=action.digest,
+                occurrence=action.occurrence_key(),
                 deadline=capability.expires,
                 approval=admissible.approval,
                 touches=touched_by((*action.call.fields, *action.derived), admissible.effect),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxi.cli.log import COLORS, stories
+from cxi.cli.log import COLORS, is_whole, stories
 from cxi.cli.open import open_book
 from cxi.cli.output import DIM, Config, Json, fail, give, say
 from cxi.errors import CODES, Code
@@ -30,14 +30,18 @@ def explain(
         fail(f"`{what}` is neither a call's id nor a reason code" + (f"; did you mean `{near[0]}`?" if near else ""))
         raise typer.Exit(2)
     with open_book(config) as book:
+        whole = is_whole(book)
         found = [story for story in stories(book) if story.id == what]
         if not found:
             fail(f"no call `{what}` in this log")
             raise typer.Exit(1)
         if json:
-            give({**found[0].to_json(), "policies": {name: book.policy_text(name) for name in found[0].authorized_by}})
-            return
-        _show(found[0], book.policy_text)
+            policies = {name: book.policy_text(name) for name in found[0].authorized_by}
+            give({**found[0].to_json(), "policies": policies, "verified": whole})
+        else:
+            _show(found[0], book.policy_text)
+    if not whole:
+        raise typer.Exit(1)
 
 
 def _explain_code(code: Code, *, json: bool) -> None:

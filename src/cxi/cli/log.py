@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="what happened: show, verify, receipts", no_args_is_help=True)
 COLORS = {"admitted": GREEN, "refused": RED, "no-op": DIM, "recorded": DIM, "unknown": YELLOW}
+MARKS = {"admitted": "ok", "refused": "NO", "no-op": "--", "recorded": "=="}
+OPEN = ("leased", "outcome_unknown", "released")  # nobody knows whether it happened
 Session = Annotated[str, typer.Option("--session", help="only this session")]
 
 
@@ -29,16 +31,34 @@ def show(
 ) -> None:
     """One line a call: decision, tool, values, why."""
     with open_book(config) as book:
+        whole = is_whole(book)
         found = [story for story in stories(book) if not session or story.session == session]
         found = found[-last:] if last else found
         if json:
-            give({"calls": [story.to_json() for story in found], "entries": book.count()})
-            return
-        for story in found:
-            mark = {"admitted": "ok", "refused": "NO", "no-op": "--", "recorded": "=="}.get(story.decision, "??")
-            say(f" {mark}  {story.id}  {story.tool:<24}  {story.shown[:48]:<48}  {story.why}", COLORS.get(story.decision, ""))
-        counts = {name: sum(story.decision == name for story in found) for name in COLORS}
-        say(f"{len(found)} calls: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count), DIM)
+            give({"calls": [story.to_json() for story in found], "entries": book.count(), "verified": whole})
+        else:
+            for story in found:
+                mark, color = MARKS.get(story.decision, "??"), COLORS.get(story.decision, "")
+                if story.decision == "admitted" and story.state in OPEN:
+                    mark, color = "??", YELLOW
+                say(f" {mark}  {story.id}  {story.tool:<24}  {story.shown[:48]:<48}  {story.why}", color)
+            counts = {name: sum(story.decision == name for story in found) for name in COLORS}
+            say(f"{len(found)} calls: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count), DIM)
+    if not whole:
+        raise typer.Exit(1)
+
+
+def is_whole(book: Book) -> bool:
+    """Whether the log verifies; a warning where it does not, as what is shown of it may not be what happened."""
+    from cxi.log.finding import Broken
+
+    answer = book.verify()
+    if not isinstance(answer, Broken):
+        return True
+    first = answer.findings[0]
+    count = len(answer.findings)
+    fail(f"this log does not verify ({first.kind} at entry {first.seq}, {count} in all); see `cxi log verify`")
+    return False
 
 
 def stories(book: Book) -> tuple[Story, ...]:
@@ -57,8 +77,10 @@ def check(
     key: Annotated[typer.FileBinaryRead | None, typer.Option("--key", help="the log's public key, PEM, with --state")] = None,
     json: Json = False,
 ) -> None:
-    """Recompute the chain and compare it with the signed checkpoints; names whatever was removed, moved, altered or cut off."""
-    from cxi.log.chain import verify
+    """Recompute the chain and compare it with the signed checkpoints; names whatever was removed, moved, altered or cut off.
+
+    The ledger is compared with what the log tells: calls and their states, epochs, closed sessions and revocations.
+    """
     from cxi.log.finding import Broken
 
     if (state is None) is not (key is None):
@@ -70,7 +92,7 @@ def check(
     began = time.perf_counter()
     with open_book(config) as book:
         checkpoints = book.checkpoints()
-        answer = verify(book.entries(), checkpoints, book.public_keys())
+        answer = book.verify()
     seconds = time.perf_counter() - began
     if isinstance(answer, Broken):
         if json:
