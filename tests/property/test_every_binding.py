@@ -354,14 +354,15 @@ def of_the_event(worlds: Worlds, ask: Ask, original: Admissible) -> Mutants:
 
     following = replace(invocation, sequence=invocation.sequence + 1, idempotency_key="")
     other = replace(following, event_key=digest("another event"))
-    apart = {"occurrence": digest("another event")}
+    apart: dict[str, Any] = {"occurrence": digest("another event")}
     yield "the same manifest again", consume(manifest), {Code.IN_FLIGHT}
     yield "the payload under way", consume(replace(manifest, invocation=following)), {Code.IN_FLIGHT}
     key = replace(other, idempotency_key=invocation.idempotency_key)
-    yield "the key of another action", consume(replace(manifest, invocation=key), action=digest("b"), **apart), {Code.KEY_REUSE_CONFLICT}
+    answer = consume(replace(manifest, invocation=key), action=digest("b"), **apart)
+    yield "the key of another action", answer, {Code.KEY_REUSE_CONFLICT}
     assert invocation.nonce == other.nonce
     fresh = {"nonce": nonce(), "capability": digest("fresh" + nonce())}
-    many = {"limit": 20, **apart}
+    many: dict[str, Any] = {"limit": 20, **apart}
     for what in fresh:
         again = replace(other, **{name: value for name, value in fresh.items() if name != what})
         if ask.shape == "approval":  # a grant of its own, whose first use was its last

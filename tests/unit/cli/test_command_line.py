@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
@@ -73,6 +74,22 @@ def test_verify_finds_an_altered_entry_and_exits_1(place):
     database.close()
     assert cxi_run(place, "log", "verify").exit_code in (1, 3)
     assert json.loads(cxi_run(place, "log", "verify", "--json").stdout or '{"ok": false}')["ok"] is False
+
+
+@pytest.mark.parametrize("change", ["UPDATE call SET state = 'failed'", ""])
+def test_a_log_that_disagrees_or_that_nobody_signed_is_shown_with_a_warning_and_exits_1(place, change):
+    (done,) = work(place, {"to": "bob", "body": "x"})
+    state = next(place.base.rglob("ledger.sqlite")).parent
+    if change:
+        with closing(sqlite3.connect(state / "ledger.sqlite")) as database, database:
+            database.execute(change)
+    else:
+        (state / "checkpoints.jsonl").unlink()
+    (kind,) = {found["kind"] for found in json.loads(cxi_run(place, "log", "verify", "--json").stdout)["findings"]}
+    assert kind == ("disagrees" if change else "unsigned")
+    for command in (("log", "show"), ("explain", done)):
+        shown = cxi_run(place, *command)
+        assert (shown.exit_code, done in shown.stdout, len(shown.stderr.splitlines())) == (1, True, 1)
 
 
 def test_a_receipt_verifies_with_the_public_key_alone_and_not_once_changed(place, tmp_path):
