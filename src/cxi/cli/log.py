@@ -116,9 +116,9 @@ def check(
 
 def _check_replica(state: Path, pem: bytes, *, json: bool) -> None:
     """A copied state folder, by a key that was handed over before; nothing of the folder is trusted, or written."""
+    from cxi.ledger.replica import verify_replica
     from cxi.log.envelope import read_public
     from cxi.log.finding import Broken
-    from cxi.log.replica import verify_replica
 
     answer = verify_replica(state, read_public(pem))
     if isinstance(answer, Broken):
