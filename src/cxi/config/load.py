@@ -14,7 +14,7 @@ import hashlib
 import os
 import pwd
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -71,6 +71,7 @@ REQUIRED: Final = ("version", "agent", "root", "servers")
 VERSION: Final = 1
 TENANT: Final = "local"
 LOCK: Final = "cxi.lock"
+_ACTION: Final = re.compile(r'"tool:([^"]+)"')
 META_KEY: Final = re.compile(r"(?:[A-Za-z](?:[A-Za-z0-9.-]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 # Files of clients that start servers or hooks: whoever writes them chooses what runs beside the gate.
 CLIENT_FILES: Final = (
@@ -154,7 +155,7 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
         *(PolicySource(material.name, material.text) for material in policy_files),
     )
     surfaces = [surface.evidence(item) for item in evidence]
-    registry = _load_policies(reader, policies, agents, parts, surfaces, tasks)
+    registry = _load_policies(reader, policies, agents, parts, surfaces, tasks, _keys(record.get("evidence")))
     if registry is not None:
         _refuse_loose_choices(reader, parts, registry)
     lock = _read_lock(reader, folder)
@@ -318,15 +319,32 @@ def _load_policies(
     parts: _Parts,
     evidence: list[EvidenceSurface],
     tasks: Mapping[str, Task],
+    named: Collection[str],
 ) -> Registry | None:
     tools = [surface.tool(read.contract) for read in (*parts.contracts.values(), *parts.methods.values())]
     try:
         schema = make_schema(agents, tools, evidence, tasks)
         return load_policies(policies, schema, agents=agents, exists=surface.exists_below(parts.root))
     except ConfigError as error:
-        # No agent is a problem that is noted already, with its line.
-        reader.note(*(problem for problem in error.problems if agents or problem.line))
+        # No agent is a problem that is noted already, with its line; so is a server, or evidence, that could not be read: what a
+        # policy that names one has against it follows from that.
+        unread = {*named} - {one.name for one in evidence}
+        words = re.compile(
+            "|".join(rf"\b{re.escape(name)}\b" for one in unread for name in (one, one.replace("-", "_"))) or "(?!)"
+        )
+        follows = {
+            (problem.file, problem.line)
+            for problem in error.problems
+            if any(map(reader.may_have, _ACTION.findall(problem.detail))) or words.search(problem.detail)
+        }
+        reader.note(
+            *(one for one in error.problems if (agents or one.line) and not (one.line and (one.file, one.line) in follows))
+        )
         return None
+
+
+def _keys(node: Node | None) -> tuple[str, ...]:
+    return tuple(node.value) if node is not None and isinstance(node.value, Mapping) else ()
 
 
 def _refuse_loose_choices(reader: Reader, parts: _Parts, registry: Registry) -> None:

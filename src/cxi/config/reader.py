@@ -63,6 +63,15 @@ class Reader:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self._incomplete: set[str] = set()
+
+    def leave_incomplete(self, server: str) -> None:
+        """Say that a server's tools are not known for a problem that is noted: what names one of them is no further problem."""
+        self._incomplete.add(server)
+
+    def may_have(self, name: str) -> bool:
+        """Whether this may be the name of a tool (or of a field of one) of a server whose tools are not known."""
+        return name.partition(".")[0] in self._incomplete
 
     def note(self, *problems: Problem) -> None:
         """Keep problems, each once."""

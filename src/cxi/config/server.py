@@ -89,6 +89,9 @@ def read_servers(reader: Reader, node: Node, around: Surroundings, known: Known)
         read = _read_server(reader, name, here, around, known)
         if read is not None:
             found[name] = read
+    for name in node.value if isinstance(node.value, Mapping) else ():
+        if name not in found:
+            reader.leave_incomplete(name)
     return MappingProxyType(found)
 
 
@@ -103,6 +106,11 @@ def _read_server(reader: Reader, name: str, node: Node, around: Surroundings, kn
         reader.note(node.problem(f"{what} lacks `command`", "add `command: [program, argument, …]`"))
     pack_name, pack, pack_file = _read_pack(reader, record["pack"], what, around) if "pack" in record else ("", None, None)
     shipped = pack.value if pack is not None and isinstance(pack.value, Mapping) else {}
+    if ("pack" in record and not shipped) or ("url" in record and "pack" not in record):
+        # What lies over a pack that is not there says nothing by itself.
+        reader.leave_incomplete(name)
+        _read_start(reader, name, record, pack_name, around)
+        return None
     tools = read_contracts(reader, name, shipped.get("tools"), record.get("tools"), known)
     methods = read_contracts(reader, name, shipped.get("methods"), record.get("methods"), known, methods=True)
     brought = [*_names(shipped.get("tools"), tools), *_names(shipped.get("methods"), methods)]

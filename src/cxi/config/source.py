@@ -81,7 +81,9 @@ def _read_from(reader: Reader, node: Node, what: str, sources: Sources) -> _From
     record = reader.record(node, f"`from` of {what}", FROM_KEYS, ("tool", "path", "written_by"))
     if record is None or not {"tool", "path"} <= record.keys():
         return None
-    tool = reader.word(record["tool"], f"`tool` of {what}", sources.contracts)
+    named = record["tool"].value
+    known = not (isinstance(named, str) and named not in sources.contracts and reader.may_have(named))
+    tool = reader.word(record["tool"], f"`tool` of {what}", sources.contracts) if known else None
     path = reader.text(record["path"], f"`path` of {what}")
     if "written_by" in record and record["written_by"].value != "platform":
         reader.note(
@@ -173,7 +175,8 @@ def _read_destination(reader: Reader, node: Node, what: str, sources: Sources) -
         return None
     tool, field = split_field(text, sources.contracts)
     if tool not in sources.contracts:
-        reader.note(node.problem(f"`to` of {what} names no tool `{tool}`", nearest(tool, sources.contracts)))
+        if not reader.may_have(tool):
+            reader.note(node.problem(f"`to` of {what} names no tool `{tool}`", nearest(tool, sources.contracts)))
         return None
     fields = sources.contracts[tool].fields
     good = {path: one for path, one in fields.items() if one.role is Role.PROTECTED and Origin.RELEASE in one.origins}

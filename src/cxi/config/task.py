@@ -52,7 +52,8 @@ def read_grants(
     found: list[Grant] = []
     for tool, item in (reader.entries(node, f"`grants` of `{owner}`") or {}).items():
         if tool not in contracts:
-            reader.note(node.key_problem(tool, f"`{owner}` grants the unknown tool `{tool}`", nearest(tool, contracts)))
+            if not reader.may_have(tool):
+                reader.note(node.key_problem(tool, f"`{owner}` grants the unknown tool `{tool}`", nearest(tool, contracts)))
             continue
         what = f"the grant of `{tool}` in `{owner}`"
         if not isinstance(item.value, Mapping):

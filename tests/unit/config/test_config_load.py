@@ -342,3 +342,41 @@ def test_an_extractor_that_does_not_load_is_a_start_up_error(place, tools_of):
         config = place.load(pinned=False)
         write_lock(config.lock_file, make_lock(config, {name: tools_of(config, name) for name in config.servers}))
         assert [problem.file for problem in problems(place)] == ["code/x.py"]
+
+
+FILES = """command: [sh, server.py]
+    pack: filesystem
+    tools:
+      write_file: {fields: {path: {from: [any-of-request, release, {choice: [src-and-tests]}]}}}
+"""
+NAMING = """
+@id("names-both")
+permit (principal, action in [Action::"tool:files.write_file", Action::"tool:ci.get_report"], resource);
+@id("names-evidence") @evidence("test-run")
+forbid (principal, action == Action::"fs.write", resource) unless { context.evidence has test_run };
+"""
+
+
+@pytest.mark.parametrize(
+    ("there", "instead", "count"),
+    [
+        ("pack: filesystem", "pack: filesytem", 1),
+        ("pack: filesystem", "pack: ./packs/none.yaml", 1),
+        (FILES, "url: https://example.org/mcp\n", 1),
+        ("command: [sh]\n    pack: ci-report", "url: https://example.org/mcp", 1),
+        ("pack: ci-report", "pack: ci-reprot", 1),
+        ("  ci:\n    command: [sh]\n    pack: ci-report", "  CI:\n    command: [sh]\n    pack: ci-report\n  ci: 3", 2),
+    ],
+)
+def test_a_server_whose_tools_are_not_known_is_no_problem_of_what_names_them(place, there: str, instead: str, count: int):
+    policies = (place.folder / "policies" / "p.cedar").read_text(encoding="utf-8") + NAMING
+    place.write("policies/p.cedar", policies)
+    place.load()
+    base = (place.folder / "cxi.yaml").read_text(encoding="utf-8")
+    assert there in base
+    place.write("cxi.yaml", base.replace(there, instead))
+    assert len(problems(place)) == count, [str(problem) for problem in problems(place)]
+    place.write("policies/p.cedar", policies + '@id("wrong")\npermit (principal, action == Action::"fs.wirte", resource);\n')
+    assert any("fs.wirte" in problem.detail for problem in problems(place))
+    place.write("cxi.yaml", base.replace(there, instead).replace("grants: {", "grants: {nobody.tool: 1, "))
+    assert any("nobody.tool" in problem.detail for problem in problems(place))
