@@ -99,7 +99,9 @@ class Case:
             digest(["key", key]) if key else "",
         )
         manifest = Manifest(asked, (), commitment, invocation)
-        draw = Draw(name_of_call, limit, window, repeat, asked.digest, asked.occurrence_key(), deadline, approval, touches, influences)
+        draw = Draw(
+            name_of_call, limit, window, repeat, asked.digest, asked.occurrence_key(), deadline, approval, touches, influences
+        )
         body: dict[str, JsonValue] = {
             "mode": mode,
             "tool": "files.write_file",

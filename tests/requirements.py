@@ -270,6 +270,12 @@ PROMISES: Final = (
         ),
     ),
     Promise(
+        "field.frozen-selection",
+        "declassifier.md",
+        "a trusted selection is computed on the state before the task's first admitted sink call, and frozen",
+        ("tests/attacks/test_moving_selection.py",),
+    ),
+    Promise(
         "field.choice",
         "first-contract.md",
         "untrusted text may steer inside a bounded choice, never outside",

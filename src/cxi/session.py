@@ -24,7 +24,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 from cxi.authority.approval import Approval
 from cxi.authority.contract import Origin, ToolContract
-from cxi.authority.declassifier import Declassifier, declassify
+from cxi.authority.declassifier import TRUSTED_SELECTIONS, Declassifier, declassify
 from cxi.authority.evidence import EvidenceSource, collect
 from cxi.authority.grant import Grant
 from cxi.authority.release import Release
@@ -179,6 +179,8 @@ class Session:
         self._task_ends: Instant = 0.0  # 0: with the session
         self._is_closed = False
         self._starts = 0
+        self._acted = False  # whether a sink call of the open task was admitted
+        self._selected: set[str] = set()  # the trusted selections that the open task has made
         wiring.ledger.open_session(
             principal.tenant, principal.user, principal.agent, principal.session, credential, wiring.clock()
         )
@@ -225,6 +227,7 @@ class Session:
                 grants = tuple(replace(grant, expires=min(grant.expires or ends, ends)) for grant in grants)
             # Each start is a task of its own: a person who starts it again grants anew.
             self._starts += 1
+            self._acted, self._selected = False, set()
             if self._starts > 1:
                 grants = tuple(replace(grant, id=f"{grant.id}#{self._starts}") for grant in grants)
             name = task or UNNAMED
@@ -417,6 +420,7 @@ class Session:
             case Recorded():
                 return self._replay(call, tool, answer)
             case Lease():
+                self._acted = True
                 self._spend_approval(admissible.approval)
                 try:
                     wiring.openings.put(openings, session=self.id, now=wiring.clock())
@@ -556,6 +560,9 @@ class Session:
             standing = self._standing
             touched = self._touched | self._own
             for declassifier in declassifiers:
+                # INVARIANT (frozen-selection): made on the state before the task's first sink call, once, and kept.
+                if declassifier.selection in TRUSTED_SELECTIONS and (self._acted or declassifier.name in self._selected):
+                    continue
                 world = self._wiring.world_of(contract.name)
                 snapshot = RecordingSnapshot(world, self._wiring.root, self._wiring.case_sensitive, self._wiring.normalizes)
                 found, notes = declassify(
@@ -570,6 +577,8 @@ class Session:
                     epoch=standing.epoch,
                     now=now,
                 )
+                if found and declassifier.selection in TRUSTED_SELECTIONS:
+                    self._selected.add(declassifier.name)
                 if found or notes:
                     body: dict[str, JsonValue] = {
                         "declassifier": declassifier.name,

@@ -37,6 +37,8 @@ MAX_RELEASES: Final = 1000  # of one declassifier from one result; a flood gives
 Validator: TypeAlias = Callable[[Value, Snapshot], str | None]
 OriginKey: TypeAlias = tuple[str, str]
 
+# Selections that trusted code makes over a complete read (design, section 5: a trusted selection).
+TRUSTED_SELECTIONS: Final = ("max", "min")
 # Kinds of the origin index that name the same thing: a path, whichever type read it.
 _PATHS: Final = frozenset({"path", "RepoPath", "FilePath"})
 # Types that name no record: that an agent wrote "closed" once makes no other "closed" its own.
@@ -54,9 +56,11 @@ class Declassifier:
         type: Their type.
         validate: Names of validators; all must hold.
         destination: `tool.field`, one.
-        selection: `one`, or `all` where any of several is harmless.
+        selection: `one`, or `all` where any of several is harmless; `max` or `min`: the one whose `by` is greatest or least, by
+            trusted code over the whole read. A session makes it before the task's first sink call only, once, and keeps it.
         expires: Seconds until a release ends.
         record: JSONPath of what names a record, in the same list item as the value; empty where nothing names it.
+        by: For `max` and `min`: JSONPath of the number that is compared, in the same list item as the value.
         extract: `file.py:function`, or empty; it reads one narrow value out of each selected one.
         digest: Of all the rest, the extractor's code included: its version.
         function: The loaded extractor. With `extract` and no function nothing is released.
@@ -71,6 +75,7 @@ class Declassifier:
     selection: str
     expires: float
     record: str = ""
+    by: str = ""
     extract: str = ""
     digest: Digest = ""
     function: Callable[[JsonValue], JsonValue] | None = field(default=None, compare=False)
@@ -124,7 +129,33 @@ def declassify(
             releases.append(found)
         else:
             notes.append(f"{match.position}: {found}")
+    if declassifier.selection in TRUSTED_SELECTIONS:
+        return _select(declassifier, part, releases, [match.location for match in matches], notes)
     return tuple(releases), tuple(notes)
+
+
+def _select(
+    declassifier: Declassifier, part: Part, releases: list[Release], places: list[Location], notes: list[str]
+) -> tuple[tuple[Release, ...], tuple[str, ...]]:
+    """The one release whose `by` is greatest or least. One that was skipped could have been it, so then there is none."""
+    if notes:
+        return (), (*notes, f"`{declassifier.selection}` is not taken over a part of the values")
+    keys = part.select(declassifier.by) or ()
+    ranked: list[tuple[int | float, Release]] = []
+    for release, place in zip(releases, places, strict=True):
+        item = _item(place)
+        mine = [key.value for key in keys if key.location[: len(item)] == item]
+        key = mine[0] if len(mine) == 1 else None
+        if isinstance(key, bool) or not isinstance(key, int | float):
+            return (), (f"{release.position}: `{declassifier.by}` is no one number beside it",)
+        ranked.append((key, release))
+    if not ranked:
+        return (), ()
+    best = (max if declassifier.selection == "max" else min)(key for key, _ in ranked)
+    chosen = [release for key, release in ranked if key == best]
+    if len({str(release.value.canonical) for release in chosen}) > 1:
+        return (), (f"several values have the same `{declassifier.selection}` of `{declassifier.by}`",)
+    return (chosen[0],), ()
 
 
 def _read(declassifier: Declassifier, contract: ToolContract, call: CanonicalCall, result: JsonValue) -> Part | str:

@@ -195,6 +195,7 @@ def config_schema() -> Schema:
             "selection": _word(SELECTIONS),
             "expires": _DURATION,
             "record": {"type": "string", "pattern": r"^\$"},
+            "by": {"type": "string", "pattern": r"^\$"},
             "extract": {"type": "string", "pattern": r"\.py:"},
         },
         ("from", "type", "to"),

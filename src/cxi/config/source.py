@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from cxi.authority.contract import Origin, ToolContract, TypeRef
-from cxi.authority.declassifier import Declassifier
+from cxi.authority.declassifier import TRUSTED_SELECTIONS, Declassifier
 from cxi.authority.evidence import EvidenceSource
 from cxi.canonical import Digest, JsonValue, digest
 from cxi.config.contract import check_path
@@ -24,11 +24,11 @@ from cxi.config.reader import NAME, Reader, nearest
 from cxi.config.yaml import Node
 from cxi.manifest import Role
 
-DECLASSIFIER_KEYS: Final = ("from", "type", "validate", "to", "selection", "expires", "record", "extract")
+DECLASSIFIER_KEYS: Final = ("from", "type", "validate", "to", "selection", "by", "expires", "record", "extract")
 EVIDENCE_KEYS: Final = ("from", "subject", "expires", "attributes")
 FROM_KEYS: Final = ("tool", "path", "written_by", "complete")
 SUBJECTS: Final = ("commit", "none")
-SELECTIONS: Final = ("one", "all")
+SELECTIONS: Final = ("one", "all", *TRUSTED_SELECTIONS)
 DEFAULT_EXPIRY: Final = 3600.0
 ATTRIBUTE_TYPES: Final = ("String", "Long", "Boolean", "Set")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -138,6 +138,16 @@ def _read_declassifier(reader: Reader, name: str, node: Node, sources: Sources) 
         text = reader.text(record["record"], f"`record` of {what}")
         if text is not None and check_path(reader, record["record"], text, f"`record` of {what}"):
             position = text
+    by = ""
+    if "by" in record:
+        text = reader.text(record["by"], f"`by` of {what}")
+        if text is not None and check_path(reader, record["by"], text, f"`by` of {what}"):
+            by = text
+    if (selection in TRUSTED_SELECTIONS) != ("by" in record):
+        place = record.get("by", record.get("selection", node))
+        reader.note(
+            place.problem(f"{what}: `by` goes with `selection: max` or `min`, and they with `by`", "write both, or neither")
+        )
     extract, code = _read_extractor(reader, record["extract"], what, sources) if "extract" in record else ("", "")
     if read is None or len(types) != 1 or destination is None or selection is None or expires is None:
         return None
@@ -151,6 +161,7 @@ def _read_declassifier(reader: Reader, name: str, node: Node, sources: Sources) 
         "selection": selection,
         "expires": int(expires),
         "record": position,
+        "by": by,
         "extract": extract,
         "code": code,
     }
@@ -164,6 +175,7 @@ def _read_declassifier(reader: Reader, name: str, node: Node, sources: Sources) 
         selection=selection,
         expires=expires,
         record=position,
+        by=by,
         extract=extract,
         digest=digest(body),
     )
