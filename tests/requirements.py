@@ -306,6 +306,8 @@ PROMISES: Final = (
         "an adapter states every atom that the real program applies, or refuses",
         (
             "tests/attacks/test_git_hooks.py",
+            "tests/attacks/test_server_settings.py",
+            "tests/attacks/test_swapped_parents.py",
             "tests/property/test_git_effects.py",
             "tests/property/test_file_effects.py",
         ),
@@ -416,8 +418,9 @@ PROMISES: Final = (
     Promise(
         "event.unknown-blocks",
         "ledger-and-log.md",
-        "an unknown outcome blocks its event key until it is reconciled or released",
+        "an unknown outcome blocks its event, in every session, until it is reconciled or released",
         (
+            "tests/attacks/test_killed_gateways.py",
             "tests/unit/ledger/test_sqlite_ledger.py::test_an_equal_event_waits_while_one_is_under_way_or_unknown",
             "tests/unit/ledger/test_sqlite_ledger.py::test_a_lease_of_a_writer_that_is_gone_becomes_unknown",
             "tests/unit/test_session.py::test_an_unknown_outcome_blocks_its_event_and_no_other_until_a_person_says_how_it_ended",
