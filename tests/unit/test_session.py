@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -624,6 +625,25 @@ def test_no_call_that_an_agent_can_send_raises_or_reaches_a_sink() -> None:
             repr(outcome.result).encode()
 
         send()
+        assert case.tools.calls == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "key"),
+    [
+        ("it.\ud800", {}, ""),
+        ("it.write\udfff", {"path": "src/a.py", "content": "x"}, ""),
+        ("it.write", {"path": "src/\ud800.py", "content": "x"}, ""),
+        ("it.write", {"path": "src/a.py", "content": "\ud800"}, ""),
+        ("it.write", {"path": "src/a.py", "content": "x", "\ud800": 1}, ""),
+        ("it.write", {"path": "src/a.py", "content": "x"}, "\ud800"),
+    ],
+)
+def test_text_without_a_utf8_form_is_refused_wherever_it_stands(tool: str, arguments: Any, key: str) -> None:
+    with opened() as case:
+        outcome = case.talk.call(tool, arguments, idempotency_key=key)
+        assert outcome.kind == "refused"
+        json.dumps(outcome.result, ensure_ascii=False).encode()
         assert case.tools.calls == []
 
 
