@@ -172,10 +172,10 @@ def test_a_name_that_a_link_brings_in_is_read_as_strictly(root: Root) -> None:
 def test_what_the_view_cannot_look_at_is_refused() -> None:
     class Closed(EmptyView):
         def entry(self, path: str) -> Entry:
-            return Entry(EntryKind.DENIED) if path == "/root/a/b" else Entry(EntryKind.FOLDER)
+            return Entry(EntryKind.DENIED) if path == "/base/a/b" else Entry(EntryKind.FOLDER)
 
-    assert canonical("a/b", Root("/root", Closed())) == "PATH_UNRESOLVED"
-    assert canonical("a/b/c", Root("/root", Closed())) == "PATH_UNRESOLVED"
+    assert canonical("a/b", Root("/base", Closed())) == "PATH_UNRESOLVED"
+    assert canonical("a/b/c", Root("/base", Closed())) == "PATH_UNRESOLVED"
 
 
 def test_the_root_of_everything_can_be_the_root() -> None:
