@@ -182,7 +182,7 @@ def measure_cpu(memory: Path, rounds: int, calls: int, *, kept: bool) -> Measure
             return real(*arguments)
 
         recorded: list[tuple[Mapping[str, Any], list[tuple[Any, ...]], bytes]] = []
-        monitor.is_authorized = record  # type: ignore[attr-defined]
+        monitor.is_authorized = record  # type: ignore[attr-defined]  # the questions are heard
         try:
             here.open()
             for _ in range(calls):
@@ -193,7 +193,7 @@ def measure_cpu(memory: Path, rounds: int, calls: int, *, kept: bool) -> Measure
                 sent = str(lease.manifest.action.call.arguments["content"]).encode()
                 recorded.append((lease.manifest.to_json(), list(asked), sent))
         finally:
-            monitor.is_authorized = real  # type: ignore[attr-defined]
+            monitor.is_authorized = real  # type: ignore[attr-defined]  # as it was
         position = iter(recorded)
 
         def rewind() -> None:
@@ -202,7 +202,7 @@ def measure_cpu(memory: Path, rounds: int, calls: int, *, kept: bool) -> Measure
 
         def least() -> Result:
             manifest, requests, sent = next(position)
-            named = "sha256:" + hashlib.sha256(rfc8785.dumps(manifest)).hexdigest()  # type: ignore[arg-type]
+            named = "sha256:" + hashlib.sha256(rfc8785.dumps(manifest)).hexdigest()  # type: ignore[arg-type]  # plain JSON
             allowed = sum(is_authorized(*request).allowed for request in requests)
             return named, allowed, "sha256:" + hashlib.sha256(sent).hexdigest()
 
@@ -242,10 +242,10 @@ def _alternate_cpu(
         rounds=rounds,
         calls=calls,
         inputs={
-            "manifest bytes": len(rfc8785.dumps(manifest)),  # type: ignore[arg-type]
+            "manifest bytes": len(rfc8785.dumps(manifest)),  # type: ignore[arg-type]  # plain JSON
             "content bytes": len(sent),
             "cedar requests": len(requests),
-            "policies": len(here.session._wiring.gate.monitor._policies),  # noqa: SLF001  # type: ignore[attr-defined]
+            "policies": len(here.session._wiring.gate.monitor._policies),  # noqa: SLF001  # type: ignore[attr-defined]  # what is benched
             "state": "in memory (tmpfs)" if here.base.is_relative_to("/dev/shm") else "on a disk",
         },
         clock=time.process_time,

@@ -324,6 +324,11 @@ def test_a_sentence_in_a_language_that_is_read_does(text: str) -> None:
 
 
 UNDIRECTED = [
+    "You must never so edit b.py.",
+    "Don't, because it is stable, edit b.py.",
+    "Make sure that b.py is never changed.",
+    "Check b.py so you never edit it.",
+    "Review b.py since it must not change.",
     "Careful with b.py, it is production.",
     "Fix a.py; b.py is okay.",
     "Bob will handle b.py.",

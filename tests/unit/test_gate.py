@@ -163,7 +163,7 @@ def test_a_stated_effect_that_does_not_fit_what_is_there_is_inexact_and_still_ne
 
 def test_cxis_own_files_are_never_touched_whatever_policies_say() -> None:
     anywhere = '@id("anywhere") @text("x") permit (principal, action in [Action::"fs.create", Action::"fs.write"], resource);'
-    with opened("Please put src/b.py.", policies=anywhere, prose=["../work/src/b.py"]) as case:
+    with opened("Please put src/b.py.", policies=anywhere, prose=["../workspace/src/b.py"]) as case:
         assert codes(case.decide("put", {"path": "src/b.py", "content": "x"})) == (Code.PATH_PROTECTED,)
         assert codes(case.decide("move", {"source": "src/b.py", "destination": "src/e.py"})) == (
             Code.FIELD_NO_AUTHORITY,

@@ -212,7 +212,7 @@ IMPERATIVES: Final = _words(
 )
 # What may stand before the verb: "then please fix …", "Task: fix …", "we should fix …", "I want you to fix …".
 LEADERS: Final = _words(
-    " please kindly also only then now just first second third finally next additionally afterwards and but so ok"
+    " please kindly also only then now just first second third finally next additionally afterwards and but ok"
     " okay hi hello hey dear thanks"
     " again lastly furthermore plus bitte dann und aber puis ensuite et mais luego después y pero poi e ma depois mas dan en maar"
     " quickly carefully"

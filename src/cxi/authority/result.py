@@ -155,7 +155,7 @@ def _find(path: str, document: JsonValue) -> list[Match] | None:
         nodes = jsonpath_rfc9535.compile(path).find(document)  # type: ignore[arg-type]  # plain JSON
     except (jsonpath_rfc9535.JSONPathError, RecursionError):
         return None
-    return [Match(tuple(node.location), node.path(), node.value) for node in nodes]  # type: ignore[arg-type]
+    return [Match(tuple(node.location), node.path(), node.value) for node in nodes]  # type: ignore[arg-type]  # plain JSON
 
 
 def _is_plain(path: str) -> bool:

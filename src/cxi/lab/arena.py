@@ -165,7 +165,7 @@ class Arena:
 
 
 @contextmanager
-def arena(root: str = "work") -> Iterator[Arena]:
+def arena(root: str = "workspace") -> Iterator[Arena]:
     """A fresh scratch folder; gone afterwards."""
     base = Path(tempfile.mkdtemp(prefix="cxi-case-")).resolve()
     try:
