@@ -84,6 +84,8 @@ def parse_json(data: bytes | str, *, limit: int = MAX_BYTES) -> JsonValue:
     """
     if len(data) > limit:
         _refuse(Code.TOO_LARGE, f"the text is longer than {limit}")
+    if type(data) is bytes and (plain := _read_plainly(data)) is not _UNREAD:
+        return plain
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
     except UnicodeDecodeError as error:
@@ -99,6 +101,22 @@ def parse_json(data: bytes | str, *, limit: int = MAX_BYTES) -> JsonValue:
     if "\\u" in text or "\\U" in text or not text.isascii():
         _refuse_surrogates(value, "$")
     return value
+
+
+_UNREAD: Final[JsonValue] = ["not read"]  # told apart by its identity
+
+
+def _read_plainly(data: bytes) -> JsonValue:
+    """What a fast reader reads, where nothing could be read otherwise; else `_UNREAD`.
+
+    Equal bytes prove that no key was dropped and no text was changed; exact values hold no float, and a great integer is not
+    written. What is not shown so is read again, more slowly.
+    """
+    try:
+        value: JsonValue = orjson.loads(data)
+        return value if _is_exact(value) and orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER) == data else _UNREAD
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
+        return _UNREAD
 
 
 def _refuse(code: Code, detail: str, *, where: str = "") -> NoReturn:

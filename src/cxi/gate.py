@@ -296,20 +296,12 @@ class Gate:
 
         # What policies see beside the call: evidence, and whether a person approved exactly this call and effect.
         evidence = present(session.evidence, snapshot, now)
-        commitment = Commitment(
-            adapter=effect.adapter,
-            snapshot=read_set_digest(snapshot.reads),
-            atoms=effect.digest,
-            authorized_by=(),
-            assurance=effect.assurance,
-            policy_epoch=session.epoch,
-            principal=session.principal.agent,
-        )
-        approval, approval_reason = _match_approval(session, action, commitment, now)
+        commitment = _commit(session, effect, snapshot) if contract.sink or session.approvals else None
+        approval, approval_reason = (None, None) if commitment is None else _match_approval(session, action, commitment, now)
 
         # 4. policy: the call, and every atom
         verdicts = self._judge_policy(contract, action, effect, session, snapshot, evidence, approved=approval is not None)
-        commitment = replace(commitment, authorized_by=tuple(sorted(verdicts.permits)))
+        authorized_by = tuple(sorted(verdicts.permits))
 
         # 2. field authority
         unread = isinstance(planned, Refused)
@@ -331,8 +323,9 @@ class Gate:
         if idle:
             return NoOp(proposal, action)
         if not contract.sink:
-            return Cleared(proposal, contract, action, effect, commitment.authorized_by, approval.id if approval else "")
-        if not isinstance(grant, Grant):  # INVARIANT (grant-before-sink): a sink without a grant has a reason above
+            return Cleared(proposal, contract, action, effect, authorized_by, approval.id if approval else "")
+        # INVARIANT (grant-before-sink): a sink without a grant has a reason above
+        if not isinstance(grant, Grant) or commitment is None:
             raise AssertionError(proposal.tool)
         return Admissible(
             proposal,
@@ -340,7 +333,7 @@ class Gate:
             action,
             field_evidence,
             effect,
-            commitment,
+            replace(commitment, authorized_by=authorized_by),
             grant,
             approval.id if approval else "",
             dict(snapshot.reads),
@@ -530,6 +523,19 @@ class Gate:
             chosen=chosen,
         )
         return resolve(contract, leaves, context)
+
+
+def _commit(session: Standing, effect: Effect, snapshot: Snapshot) -> Commitment:
+    """The effect commitment, before it is known which policies authorize it."""
+    return Commitment(
+        adapter=effect.adapter,
+        snapshot=read_set_digest(snapshot.reads),
+        atoms=effect.digest,
+        authorized_by=(),
+        assurance=effect.assurance,
+        policy_epoch=session.epoch,
+        principal=session.principal.agent,
+    )
 
 
 # What stands in for an effect that could not be read: no atoms, and never admitted, because its refusal is a reason.

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from cxi.sinks.mcp import BlockingUpstream
 
 LEDGER: Final = "ledger.sqlite"
-OPENINGS: Final = "openings.sqlite"
+OPENINGS: Final = "openings"
 CHECKPOINTS: Final = "checkpoints.jsonl"
 HOST: Final = "host"  # the credential's id of a program that embeds CXI
 

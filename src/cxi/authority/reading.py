@@ -68,7 +68,7 @@ def read_call(
         return Refused((error.reason,))
     if not isinstance(arguments, Mapping):
         return Refused.of(Code.FIELD_TYPE, "the arguments are not an object")
-    walk = _Walk(contract, root, constants)
+    walk = _Walk(_planted(contract), root, constants)
     written = walk.read_object(walk.top, arguments, "")
     if walk.reasons:
         return Refused(tuple(walk.reasons[:MAX_REASONS]))
@@ -88,6 +88,10 @@ class _Node:
         return self.entry is not None and self.entry.role in (Role.PAYLOAD, Role.OPAQUE)
 
 
+_PLANTED: Final[dict[int, tuple[ToolContract, _Node]]] = {}
+_MOST_PLANTED: Final = 4096
+
+
 def _plant(contract: ToolContract) -> _Node:
     top = _Node()
     for path, entry in contract.fields.items():
@@ -96,6 +100,16 @@ def _plant(contract: ToolContract) -> _Node:
             node = node.below.setdefault(step, _Node())
         node.entry = entry
     return top
+
+
+def _planted(contract: ToolContract) -> _Node:
+    """The contract's tree, made once: a contract never changes, and each is held here, so that no other gets its identity."""
+    known = _PLANTED.get(id(contract))
+    if known is None:
+        if len(_PLANTED) >= _MOST_PLANTED:
+            _PLANTED.clear()
+        known = _PLANTED[id(contract)] = (contract, _plant(contract))
+    return known[1]
 
 
 def _steps(path: str) -> list[str]:
@@ -115,8 +129,8 @@ def _steps(path: str) -> list[str]:
 class _Walk:
     """One reading. Everything found is in `leaves` and `reasons`; the methods give what is sent."""
 
-    def __init__(self, contract: ToolContract, root: Root, constants: Mapping[str, str]) -> None:
-        self.top = _plant(contract)
+    def __init__(self, top: _Node, root: Root, constants: Mapping[str, str]) -> None:
+        self.top = top
         self.root = root
         self.constants = constants
         self.leaves: list[FieldValue] = []
@@ -125,7 +139,9 @@ class _Walk:
     def read_object(self, node: _Node, raw: Mapping[str, JsonValue], at: str) -> dict[str, JsonValue]:
         """Walk an object and its contract together; what is fixed is filled in."""
         written: dict[str, JsonValue] = {}
-        for key in sorted({*node.below, *raw} - {_ITEMS}):
+        for key in sorted({*node.below, *raw}):
+            if key == _ITEMS:
+                continue
             below = node.below.get(key)
             path = _join(at, key)
             if below is None:
@@ -180,7 +196,7 @@ class _Walk:
             if isinstance(raw, list) and 0 < entry.max_items < len(raw):
                 return self._refuse(Code.TOO_LARGE, at, f"{len(raw)} items, and {entry.max_items} are allowed")
             # INVARIANT (own-copy): what was judged is what is sent, whatever becomes of the caller's objects meanwhile.
-            raw = _copy(raw)
+            raw = raw if isinstance(raw, str) else _copy(raw)
             value = Value("Text", raw, raw) if isinstance(raw, str) else Value("Json", raw, raw)
             self.leaves.append(FieldValue(at, entry.path, entry.role, value))
             return raw
@@ -297,20 +313,18 @@ def _limit(items: _Node) -> int:
 
 def _read_types(types: tuple[TypeRef, ...], raw: JsonValue, root: Root, at: str) -> Value | Refused:
     """Read a value by exactly one of its types."""
+    if len(types) == 1:
+        only = _parse(types[0], raw, root)
+        return only if isinstance(only, Value) else Refused(tuple(_rebase(reason, at) for reason in only.reasons))
     read: list[Value] = []
     refused: list[Reason] = []
     for ref in types:
-        try:
-            found = value_type(ref.name, ref.parameters).parse(raw, root)
-        except ValueError as error:  # a type that does not exist is the configuration's fault; here it reads nothing
-            found = Refused.of(Code.FIELD_TYPE, str(error))
+        found = _parse(ref, raw, root)
         if isinstance(found, Refused):
             refused.extend(found.reasons)
         else:
             read.append(found)
     if not read:
-        if len(types) == 1:
-            return Refused(tuple(_rebase(reason, at) for reason in refused))
         names = ", ".join(f"`{ref.name}`" for ref in types) or "no type at all"
         details = "; ".join(reason.detail for reason in refused)
         return Refused.of(Code.FIELD_TYPE, f"none of {names} reads it" + (f": {details}" if details else ""), where=at)
@@ -318,6 +332,13 @@ def _read_types(types: tuple[TypeRef, ...], raw: JsonValue, root: Root, at: str)
         names = ", ".join(f"`{value.type}`" for value in read)
         return Refused.of(Code.FIELD_TYPE, f"ambiguous: {names} read it as different things", where=at)
     return read[0]
+
+
+def _parse(ref: TypeRef, raw: JsonValue, root: Root) -> Value | Refused:
+    try:
+        return value_type(ref.name, ref.parameters).parse(raw, root)
+    except ValueError as error:  # a type that does not exist is the configuration's fault; here it reads nothing
+        return Refused.of(Code.FIELD_TYPE, str(error))
 
 
 def _rebase(reason: Reason, at: str) -> Reason:
@@ -335,7 +356,7 @@ def _bytes(raw: JsonValue) -> bytes:
 
 
 def _join(at: str, key: str) -> str:
-    name = key if _NAME.fullmatch(key) else json.dumps(key[:60])
+    name = key if (key.isascii() and key.isidentifier() and len(key) <= 100) or _NAME.fullmatch(key) else json.dumps(key[:60])
     return f"{at}.{name}" if at else name
 
 

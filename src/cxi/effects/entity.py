@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Protocol
 from urllib.parse import urlsplit
@@ -146,9 +147,7 @@ def call_request(
     known = (*call.fields, *(effect.derived if effect is not None else ()))
     for name, of in surface.fields.items():
         values = [_worded(leaf.value.canonical, of.element or of) for leaf in known if leaf.contract == name]
-        if not values and of.name == "Set" and of.required:
-            values = []
-        elif not values:
+        if not values and not (of.name == "Set" and of.required):
             continue
         given = _typed(values, of) if of.name == "Set" else _typed(values[0], of) if len(values) == 1 else None
         if given is None:
@@ -165,7 +164,7 @@ def call_request(
 
 def ancestors(path: str, root: Root) -> tuple[Entity, ...]:
     """The folders above a canonical path, nearest first; `.` is the root, `/` stands above all that is outside."""
-    return tuple(Entity("Folder", folder, _path(folder, root), _above(folder)) for _, folder in _above(path))
+    return _ancestors(path, root.case_sensitive)
 
 
 def _request(
@@ -250,7 +249,17 @@ def _above(path: str) -> tuple[tuple[str, str], ...]:
     return (*(("Folder", lead + "/".join(parts[:count])) for count in range(len(parts), 0, -1)), ("Folder", top))
 
 
-def _path(path: str, root: Root) -> dict[str, JsonValue]:
+@lru_cache(maxsize=4096)  # the folders above one file are those above the next
+def _standing_at(kind: str, path: str, case_sensitive: bool) -> Entity:
+    return Entity(kind, path, _path(path, case_sensitive), _above(path))
+
+
+@lru_cache(maxsize=4096)
+def _ancestors(path: str, case_sensitive: bool) -> tuple[Entity, ...]:
+    return tuple(_standing_at("Folder", folder, case_sensitive) for _, folder in _above(path))
+
+
+def _path(path: str, case_sensitive: bool) -> dict[str, JsonValue]:
     parts = [part for part in path.split("/") if part not in ("", ".")]
     name = parts[-1] if parts else ""
     stem, dot, extension = name.rpartition(".")
@@ -260,7 +269,7 @@ def _path(path: str, root: Root) -> dict[str, JsonValue]:
         "name": name,
         "extension": extension if dot and stem else "",
         "inside_root": not path.startswith("/"),
-        "case_sensitive": root.case_sensitive,
+        "case_sensitive": case_sensitive,
         "path_folded": folded,
         "name_folded": fold(name),
         "parts_folded": sorted({fold(part) for part in parts}),
@@ -268,11 +277,11 @@ def _path(path: str, root: Root) -> dict[str, JsonValue]:
 
 
 def _file(id: str, root: Root) -> Entity:
-    return Entity("File", id, _path(id, root), _above(id))
+    return _standing_at("File", id, root.case_sensitive)
 
 
 def _folder(id: str, root: Root) -> Entity:
-    return Entity("Folder", id, _path(id, root), _above(id))
+    return _standing_at("Folder", id, root.case_sensitive)
 
 
 def _named(kind: str) -> Callable[[str, Root], Entity]:

@@ -96,12 +96,26 @@ def folded(path: str) -> tuple[str, ...]:
     return tuple(fold(part) for part in path.split("/") if part)
 
 
+def _is_straight(view: View, path: str) -> bool:
+    """Whether nothing on a path's way is a link, and nothing in its text is to be taken out: most paths."""
+    if path[:1] != "/" or path[-1:] == "/" or "/." in path or "//" in path:
+        return path == "/"
+    end = path.find("/", 1)
+    while end > 0:
+        if view.entry(path[:end]).kind is EntryKind.LINK:
+            return False
+        end = path.find("/", end + 1)
+    return view.entry(path).kind is not EntryKind.LINK
+
+
 def follow(view: View, path: str) -> str | None:
     """The absolute path with every link resolved as the kernel would; what is absent stays as it is named.
 
     Returns:
         None for more than 40 links (path_resolution(7)).
     """
+    if _is_straight(view, path):
+        return path
     done: list[str] = []
     pending = [part for part in reversed(path.split("/")) if part]
     links = 0

@@ -22,12 +22,13 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from cxi.effects.base import Atom, Effect, Snapshot
-from cxi.effects.place import folded, follow, join, locate, parents
+from cxi.effects.place import folded, follow, join, locate
 from cxi.errors import Code, Reason, Refused
 from cxi.values.base import View
 
 Protection: TypeAlias = Literal["write", "any"]
 Identity: TypeAlias = tuple[int, int]  # (device, inode)
+Parts: TypeAlias = tuple[str, ...]  # a path's folded components
 
 _PATH_KINDS: Final = ("fs.", "git.index", "git.hook", "git.config")
 _GLOB: Final = re.compile(r"[*?\[{]")
@@ -44,6 +45,43 @@ class ProtectedPaths:
 
     paths: Mapping[str, Protection] = field(default_factory=lambda: MappingProxyType({}))
     identities: Mapping[Identity, Protection] = field(default_factory=lambda: MappingProxyType({}))
+    # Worked out once: by folded components, the paths themselves, and the folders above them with one of them each.
+    _at: Mapping[Parts, tuple[str, Protection]] = field(init=False, repr=False, compare=False)
+    _above: Mapping[Parts, str] = field(init=False, repr=False, compare=False)
+    _above_any: Mapping[Parts, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        at: dict[Parts, tuple[str, Protection]] = {}
+        above: dict[Parts, str] = {}
+        above_any: dict[Parts, str] = {}
+        for path, kind in self.paths.items():
+            parts = folded(path)
+            if at.get(parts, (path, "write"))[1] == "write":
+                at[parts] = (path, kind)
+            for count in range(len(parts) + 1):
+                above.setdefault(parts[:count], path)
+                if kind == "any":
+                    above_any.setdefault(parts[:count], path)
+        object.__setattr__(self, "_at", MappingProxyType(at))
+        object.__setattr__(self, "_above", MappingProxyType(above))
+        object.__setattr__(self, "_above_any", MappingProxyType(above_any))
+
+    def held_at(self, path: str, *, reads: bool, through: bool) -> str | None:
+        """The protected path that an absolute path is at, below or (where that counts) above.
+
+        Args:
+            path: Absolute.
+            reads: Whether it is only read there.
+            through: Whether all below it is meant.
+        """
+        parts = folded(path)
+        for count in range(len(parts) + 1):
+            held = self._at.get(parts[:count])
+            if held is not None and (held[1] == "any" or not reads):
+                return held[0]
+        if reads:
+            return self._above_any.get(parts) if through else None
+        return self._above.get(parts)
 
 
 def observe(paths: Mapping[str, Protection], view: View) -> ProtectedPaths:
@@ -62,37 +100,31 @@ def observe(paths: Mapping[str, Protection], view: View) -> ProtectedPaths:
 
 def touches(effect: Effect, protected: ProtectedPaths, snapshot: Snapshot) -> tuple[Reason, ...]:
     """Why the effect may not happen at all; empty where it leaves CXI's files alone."""
-    rows = [(folded(path), path, kind) for path, kind in protected.paths.items()]
     reasons: list[Reason] = []
     for atom in effect.atoms:
-        hit = _touched(atom, rows, protected.identities, snapshot)
+        hit = _touched(atom, protected, snapshot)
         if hit is not None:
             reasons.append(Reason(Code.PATH_PROTECTED, f"`{hit}` is CXI's own", where=f"{atom.kind} `{atom.target}`"))
     return tuple(dict.fromkeys(reasons))
 
 
-def _touched(
-    atom: Atom,
-    rows: list[tuple[tuple[str, ...], str, Protection]],
-    identities: Mapping[Identity, Protection],
-    snapshot: Snapshot,
-) -> str | None:
+def _touched(atom: Atom, protected: ProtectedPaths, snapshot: Snapshot) -> str | None:
     """The protected path that an atom touches."""
     reads = atom.kind.startswith("fs.read")
+    identities = protected.identities
     for path, through in _places(atom, snapshot):
-        parts = folded(path)
-        for own, spelled, kind in rows:
-            if reads and kind != "any":
-                continue
-            at_or_below = parts[: len(own)] == own
-            above = own[: len(parts)] == parts
-            if at_or_below or (above and (through or not reads)):
-                return spelled
-        for place in (path, *parents(path)):
+        held = protected.held_at(path, reads=reads, through=through)
+        if held is not None:
+            return held
+        place = path
+        while True:
             entry = snapshot.entry(place)
             same = identities.get((entry.device, entry.inode)) if entry.inode else None
             if same == "any" or (same == "write" and not reads):
                 return place
+            if place == "/":
+                break
+            place = place[: place.rfind("/")] or "/"
     return None
 
 

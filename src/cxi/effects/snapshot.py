@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import islice
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -41,13 +42,14 @@ class RecordingSnapshot:
         normalizes: Whether it holds composed and decomposed names to be one.
     """
 
-    __slots__ = ("_answers", "_reads", "_root", "_world")
+    __slots__ = ("_answers", "_entries", "_reads", "_root", "_world")
 
     def __init__(self, world: World, root_path: str, case_sensitive: bool = True, normalizes: bool = False) -> None:
         self._world = world
         self._root = Root(root_path, self, case_sensitive, normalizes)
         self._answers: dict[Question, Answer] = {}
-        self._reads: dict[Question, Digest] = {}
+        self._entries: dict[str, Entry] = {}  # most questions: the answers to ("entry", path), by the path alone
+        self._reads: dict[Question, Digest] = {}  # of the first so many answers, as far as anyone asked
 
     @property
     def root(self) -> Root:
@@ -55,17 +57,21 @@ class RecordingSnapshot:
 
     @property
     def reads(self) -> Mapping[Question, Digest]:
+        # INVARIANT (in-order): answers are never taken away, so those that are not digested yet are the last ones.
+        for question, answer in islice(self._answers.items(), len(self._reads), None):
+            self._reads[question] = _digest(answer)
         return MappingProxyType(self._reads)
 
     @property
     def digest(self) -> Digest:
         """Digest of the read set so far."""
-        return read_set_digest(self._reads)
+        return read_set_digest(self.reads)
 
     def entry(self, path: str) -> Entry:
-        answer = self._ask(("entry", path))
-        assert isinstance(answer, Entry)  # noqa: S101  # INVARIANT (one-answer): a question's kind fixes its answer's type
-        return answer
+        known = self._entries.get(path)
+        if known is None:
+            known = self._entries[path] = self._answers["entry", path] = self._world.entry(path)
+        return known
 
     def names(self, path: str) -> tuple[str, ...] | None:
         answer = self._ask(("names", path))
@@ -84,7 +90,6 @@ class RecordingSnapshot:
         if known is not _UNASKED:
             return known  # type: ignore[return-value]  # the one thing that is no answer
         answer = self._answers[question] = _answer(self._world, question)
-        self._reads[question] = _digest(answer)
         return answer
 
 

@@ -35,6 +35,7 @@ MAX_PATH: Final = 4095  # PATH_MAX less the NUL
 MAX_NAME: Final = 255  # NAME_MAX
 # Folders whose links lead where no path leads, and differently for each process (proc(5)).
 _MAGIC: Final = (("proc",), ("sys",), ("dev", "fd"), ("dev", "stdin"), ("dev", "stdout"), ("dev", "stderr"))
+_MAGIC_STARTS: Final = tuple(f"/{'/'.join(magic)}/" for magic in _MAGIC)
 _MAGIC_SAYS: Final = "leads into a folder of magic links"
 
 
@@ -121,6 +122,8 @@ def make_file_path(parameters: Mapping[str, JsonValue]) -> FilePath:
 
 def relative(path: str, root: Root) -> str | None:
     """A resolved absolute path as seen from the root: `.` for the root itself, None outside. Compared by components."""
+    if path.startswith(root.path) and path[len(root.path) : len(root.path) + 1] == "/" and "//" not in path:
+        return path[len(root.path) + 1 :] or "."
     base, parts = _split(root.path), _split(path)
     if parts[: len(base)] != base:
         return None
@@ -143,12 +146,42 @@ def resolve(path: str, root: Root, *, final: LastLink = "follow") -> Resolved | 
     unseen = refuse_unseen(path, "path")
     if unseen is not None:
         return unseen
+    straight = _resolve_straight(path, root)
+    if straight is not None:
+        return straight
     found = _Walk(root, final).run(path)
     if isinstance(found, Resolved):
         # what a link or a folder's listing says is not the caller's text, but becomes part of the value
         unseen = refuse_unseen(found.path, "path, with links resolved,")
         return found if unseen is None else unseen
     return found
+
+
+def _resolve_straight(path: str, root: Root) -> Resolved | None:
+    """The resolution of most paths: of plain names, through folders, to what is there or could be. None: walk as the kernel does.
+
+    It asks for the entries that `_Walk` would ask for, and for no others.
+    """
+    if not (root.case_sensitive and path.isascii()) or root.normalizes:
+        return None
+    if path[0] != "/":
+        at = len(root.path) + 1 if root.path != "/" else 1
+        path = root.path + "/" + path if root.path != "/" else "/" + path
+    else:
+        at = 1
+    if path[-1] == "/" or "/." in path or "//" in path or len(path) > MAX_PATH or f"{path}/".startswith(_MAGIC_STARTS):
+        return None
+    view = root.view
+    while (end := path.find("/", at)) >= 0:
+        if end - at > MAX_NAME or view.entry(path[:end]).kind is not EntryKind.FOLDER:
+            return None
+        at = end + 1
+    if len(path) - at > MAX_NAME:
+        return None
+    entry = view.entry(path)
+    if entry.kind is EntryKind.FILE or entry.kind is EntryKind.FOLDER or entry.kind is EntryKind.OTHER:
+        return Resolved(path, entry, 0, ())
+    return Resolved(path, entry, 1, ()) if entry.kind is EntryKind.ABSENT else None
 
 
 class _Walk:
@@ -314,4 +347,4 @@ def _join(parts: tuple[str, ...]) -> str:
 
 
 def _size(path: str) -> int:
-    return len(path.encode("utf-8", "surrogatepass"))
+    return len(path) if path.isascii() else len(path.encode("utf-8", "surrogatepass"))

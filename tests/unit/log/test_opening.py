@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +23,7 @@ SALT = bytes(range(16))
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[OpeningStore]:
-    found = OpeningStore(tmp_path / "state" / "openings.sqlite")
+    found = OpeningStore(tmp_path / "state" / "openings")
     yield found
     found.close()
 
@@ -57,7 +56,7 @@ def test_an_unknown_commitment_has_no_opening(store: OpeningStore) -> None:
 
 
 def test_openings_survive_a_close(tmp_path: Path) -> None:
-    path = tmp_path / "state" / "openings.sqlite"
+    path = tmp_path / "state" / "openings"
     store = OpeningStore(path)
     opening = conceal({"a": 1.5}, SALT)
     store.put([opening], session="s-1", now=1.0)
@@ -86,30 +85,69 @@ def test_what_is_erased_is_in_no_file_any_more(store: OpeningStore, tmp_path: Pa
     store.put([conceal([secret, at], bytes([at + 1]) * 16) for at in range(20)], session="s-1", now=1.0)
     store.put([kept], session="s-2", now=1.0)
     files = tmp_path / "state"
-    assert any(b"a-secret-that-must-go" in path.read_bytes() for path in files.iterdir())
+    assert any(b"a-secret-that-must-go" in path.read_bytes() for path in (files / "openings").iterdir())
     assert store.erase(session="s-1") == 20
-    assert not any(b"a-secret-that-must-go" in path.read_bytes() for path in files.iterdir())
+    assert not any(b"a-secret-that-must-go" in path.read_bytes() for path in (files / "openings").iterdir())
     assert store.get(kept.commitment) == kept
 
 
-def test_erasing_while_another_process_reads_says_that_it_is_not_done(
-    store: OpeningStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store._store._connection.execute("PRAGMA busy_timeout=1")  # type: ignore[union-attr]
-    store.put([conceal("secret", SALT)], session="s-1", now=1.0)
-    reader = sqlite3.connect(tmp_path / "state" / "openings.sqlite", isolation_level=None)
-    reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM opening").fetchone()
+def test_erasing_what_another_program_still_writes_leaves_what_comes_after(store: OpeningStore, tmp_path: Path) -> None:
+    other = OpeningStore(tmp_path / "state" / "openings")
+    first, second = conceal("a-secret", SALT), conceal("what comes after", SALT)
+    other.put([first], session="s-1", now=1.0)
+    assert store.get(first.commitment) == first
+    assert store.erase(session="s-1") == 1
+    other.put([second], session="s-1", now=2.0)
+    assert store.get(first.commitment) is None
+    assert other.get(first.commitment) is None
+    assert store.get(second.commitment) == second
+    other.close()
+
+
+def test_the_file_of_a_session_goes_away_with_its_last_opening(store: OpeningStore, tmp_path: Path) -> None:
+    store.put([conceal("one", SALT)], session="s-1", now=1.0)
+    store.close()
+    assert store.erase(session="s-1") == 1
+    assert list((tmp_path / "state" / "openings").iterdir()) == []
+    again = conceal("two", SALT)
+    store.put([again], session="s-1", now=2.0)
+    assert store.get(again.commitment) == again
+
+
+def test_a_line_that_was_not_written_whole_opens_nothing(store: OpeningStore, tmp_path: Path) -> None:
+    whole, torn = conceal("whole", SALT), conceal("torn", SALT)
+    store.put([torn], session="s-1", now=1.0)
+    (path,) = (tmp_path / "state" / "openings").iterdir()
+    path.write_bytes(path.read_bytes()[:-6] + b"\n")
+    store.put([whole], session="s-1", now=2.0)
+    assert store.get(torn.commitment) is None
+    assert store.get(whole.commitment) == whole
+
+
+def test_openings_that_cannot_be_written_are_said_so(store: OpeningStore, tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "openings"
+    folder.rmdir()
+    with pytest.raises(LedgerError):
+        store.put([conceal("one", SALT)], session="s-1", now=1.0)
+
+
+def test_a_link_in_the_place_of_a_file_is_not_followed(store: OpeningStore, tmp_path: Path) -> None:
+    store.put([conceal("one", SALT)], session="s-1", now=1.0)
+    store.close()
+    (path,) = (tmp_path / "state" / "openings").iterdir()
+    path.unlink()
+    (tmp_path / "elsewhere").write_text("kept")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LedgerError):
+        store.put([conceal("two", SALT)], session="s-1", now=1.0)
     with pytest.raises(LedgerError):
         store.erase(session="s-1")
-    reader.execute("COMMIT")
-    reader.close()
-    assert store.erase(session="s-1") == 0
+    assert (tmp_path / "elsewhere").read_text() == "kept"
 
 
-def test_an_opening_that_was_altered_opens_nothing(store: OpeningStore) -> None:
+def test_an_opening_that_was_altered_opens_nothing(store: OpeningStore, tmp_path: Path) -> None:
     opening = conceal("src/tax.py", SALT)
     store.put([opening], session="s-1", now=1.0)
-    with store._store.durable() as database:
-        database.execute("UPDATE opening SET value = '\"src/other.py\"'")
+    (path,) = (tmp_path / "state" / "openings").iterdir()
+    path.write_bytes(path.read_bytes().replace(b"src/tax.py", b"src/oth.py"))
     assert store.get(opening.commitment) is None

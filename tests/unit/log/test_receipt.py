@@ -188,7 +188,7 @@ def test_openings_disclose_values_against_the_receipt(ledger: SqliteLedger, case
 
 
 def test_after_erasure_the_chain_and_the_receipt_still_verify(ledger: SqliteLedger, case: Case, tmp_path: Path) -> None:
-    store = OpeningStore(tmp_path / "state" / "openings.sqlite")
+    store = OpeningStore(tmp_path / "state" / "openings")
     opening = conceal("a private path", bytes(16))
     store.put([opening], session="s-1", now=1.0)
     case.settle(case.lease(hidden={"field:path": opening.commitment}))
