@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from cxi.canonical import Digest, JsonValue, digest
+from cxi.canonical import Digest, JsonValue, canonicalize, compose, digest, digest_bytes
 from cxi.values.base import Value
 
 Instant: TypeAlias = float  # seconds since the epoch, UTC
@@ -130,6 +130,7 @@ class Action:
     tool_definition: Digest
     call: CanonicalCall
     derived: tuple[FieldValue, ...] = ()
+    _canonical: bytes = field(default=b"", init=False, repr=False, compare=False)
     _digest: Digest = field(default="", init=False, repr=False, compare=False)
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -151,9 +152,16 @@ class Action:
         }
 
     @property
+    def canonical(self) -> bytes:
+        """The canonical bytes of `to_json`."""
+        if not self._canonical:
+            object.__setattr__(self, "_canonical", canonicalize(self.to_json()))
+        return self._canonical
+
+    @property
     def digest(self) -> Digest:
         if not self._digest:
-            object.__setattr__(self, "_digest", digest(self.to_json()))
+            object.__setattr__(self, "_digest", digest_bytes(self.canonical))
         return self._digest
 
     def event_key(self) -> Digest:
@@ -297,9 +305,11 @@ class Manifest:
     _digest: Digest = field(default="", init=False, repr=False, compare=False)
 
     def to_json(self) -> dict[str, JsonValue]:
+        return {**self._members(), "action": self.action.to_json()}
+
+    def _members(self) -> dict[str, JsonValue]:
         return {
             "v": self.version,
-            "action": self.action.to_json(),
             "session": self.action.principal.session,
             "evidence": {item.path: item.to_json() for item in self.evidence},
             "effect": self.effect.to_json(),
@@ -309,7 +319,17 @@ class Manifest:
         }
 
     @property
+    def canonical(self) -> bytes:
+        """The canonical bytes of `to_json`; the action's are known already."""
+        return compose(
+            {
+                **{key: canonicalize(part) for key, part in self._members().items()},
+                "action": self.action.canonical,
+            }
+        )
+
+    @property
     def digest(self) -> Digest:
         if not self._digest:
-            object.__setattr__(self, "_digest", digest(self.to_json()))
+            object.__setattr__(self, "_digest", digest_bytes(self.canonical))
         return self._digest

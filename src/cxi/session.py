@@ -5,6 +5,8 @@
 - With no task open the request authority is empty; a later user message is a new T segment.
 - `propose` is a turn up to the sink, `finish` what comes after it; in between, the caller launches the warrant it was given.
 - Every answer that the agent sees comes back as a W segment; declassifiers run over it, and nothing else makes releases.
+- A driver that waits for a sink may have what is only written down done while it waits (`later`, `catch_up`).
+  INVARIANT (caught-up): nothing is decided, and no read is answered, before all that came earlier is written and kept.
 
     prepared = session.propose("files.write_file", {"path": "src/tax.py", "content": "…"})
     match prepared:
@@ -17,8 +19,10 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, Protocol, TypeAlias
 
@@ -35,7 +39,7 @@ from cxi.effects.snapshot import RecordingSnapshot, stale
 from cxi.errors import AuthorityError, Code, LedgerError, MalformedError, NotStarted, OutcomeUnknown, Reason, Refused
 from cxi.gate import Admissible, Cleared, Gate, NoOp, Proposal, Reach, Standing, touched_by
 from cxi.ledger.base import Lease, Ledger, Outcome, Receipt, Recorded, State
-from cxi.log.commitment import Opening, commit
+from cxi.log.commitment import Opening, conceal, conceal_bytes
 from cxi.log.entry import EntryType, LogEntry
 from cxi.manifest import Action, Assurance, CanonicalCall, FieldValue, Instant, Manifest, Principal, Role
 from cxi.provenance import Channel, RequestChannel, Segment, Source, TrustedRequest, open_request
@@ -181,6 +185,8 @@ class Session:
         self._starts = 0
         self._acted = False  # whether a sink call of the open task was admitted
         self._selected: set[str] = set()  # the trusted selections that the open task has made
+        self._later: deque[tuple[str, Callable[[], object]]] = deque()  # calls, and what is still to be written of them
+        self._unwritten: dict[str, str] = {}  # calls of which it could not be written, and why
         wiring.ledger.open_session(
             principal.tenant, principal.user, principal.agent, principal.session, credential, wiring.clock()
         )
@@ -211,6 +217,7 @@ class Session:
         Raises:
             LedgerError: where it cannot be logged.
         """
+        self.catch_up()
         if task is not None and task not in self._wiring.tasks:
             known = ", ".join(f"`{name}`" for name in sorted(self._wiring.tasks)) or "none"
             return Refused.of(Code.TASK_NONE, f"no task `{task}` is configured", where=task, needs=f"one of: {known}")
@@ -249,6 +256,7 @@ class Session:
 
     def add_request(self, text: str, *, channel: RequestChannel, credential: str) -> Refused | None:
         """A later message of the person, as a new T segment of the open task."""
+        self.catch_up()
         with self._lock:
             standing = self._see_standing(self._wiring.clock())
             if standing.ended is not None:
@@ -266,6 +274,7 @@ class Session:
 
     def stop_task(self) -> None:
         """Close the task: the request's authority, its grants and its releases end."""
+        self.catch_up()
         with self._lock:
             if self._standing.request is not None:
                 self._end_task("stop", self._wiring.standing)
@@ -294,6 +303,7 @@ class Session:
 
     def approve(self, approval: Approval) -> None:
         """Add an approval that came over the approver's channel; the ledger spends it once."""
+        self.catch_up()
         with self._lock:
             self._log(
                 EntryType.PERSON, "", {"act": "approve", "approval": approval.id, "by": approval.approver}, {}, durable=True
@@ -307,6 +317,7 @@ class Session:
 
     def close(self) -> None:
         """Close the session; it can be closed twice."""
+        self.catch_up()
         with self._lock:
             if self._standing.ended is None:
                 self.end(Code.SESSION_UNKNOWN, "the session is closed")
@@ -316,17 +327,21 @@ class Session:
 
     # --- a turn --------------------------------------------------------------------------------------------------------
 
-    def propose(self, tool: str, arguments: JsonValue, *, idempotency_key: str = "") -> Prepared:
+    def propose(self, tool: str, arguments: JsonValue, *, idempotency_key: str = "", later: bool = False) -> Prepared:
         """One turn up to the sink. Never raises for what an agent can send.
 
         Args:
             tool: `files.write_file`.
             arguments: The call's arguments, read strictly (`canonical.parse_json`).
             idempotency_key: The caller's key, or empty.
+            later: Whether the log entry of a call that is no sink may be written by the next `catch_up`, while it is waited for.
         """
         call, tool = self._name_call(), _tellable(tool)
+        self.catch_up()
         try:
-            return self._propose(call, tool, arguments, idempotency_key)
+            if unwritten := self._say_unwritten():
+                return self._refuse(call, tool, unwritten)
+            return self._propose(call, tool, arguments, idempotency_key, later=later)
         except MalformedError as error:
             return self._refuse(call, tool, Refused((error.reason,)))
         except LedgerError as error:
@@ -339,12 +354,41 @@ class Session:
             tool: The tool's name, as far as it can be told.
             refused: Why.
         """
+        self.catch_up()
         return self._refuse(self._name_call(), _tellable(tool), refused)
+
+    def catch_up(self) -> None:
+        """Do what was left for later; what could not be written is told by the call itself, or by the next one."""
+        if not self._later:
+            return
+        with self._lock:
+            while self._later:
+                call, work = self._later[0]  # it stays in its place until it is done: others wait for it
+                try:
+                    work()
+                except (LedgerError, AuthorityError) as error:
+                    self._unwritten[call] = str(error)
+                finally:
+                    self._later.popleft()
+
+    def _defer(self, call: str, work: Callable[[], object]) -> None:
+        with self._lock:
+            self._later.append((call, work))
+
+    def _say_unwritten(self) -> Refused | None:
+        """Why no more is decided now: of a call that was answered already, the rest could not be written."""
+        with self._lock:
+            lost, self._unwritten = self._unwritten, {}
+        reasons = (
+            Reason(Code.LEDGER_UNAVAILABLE, f"what became of `{call}` could not be written: {why}", where="ledger")
+            for call, why in lost.items()
+        )
+        return Refused(tuple(reasons)) if lost else None
 
     def _name_call(self) -> str:
         return "a-" + self._wiring.entropy(4).hex()
 
-    def _propose(self, call: str, tool: str, arguments: JsonValue, idempotency_key: str) -> Prepared:
+    def _propose(self, call: str, tool: str, arguments: JsonValue, idempotency_key: str, *, later: bool) -> Prepared:
         wiring, now = self._wiring, self._wiring.clock()
         standing = self._see_standing(now)
         key = digest({"idempotency_key": idempotency_key}) if idempotency_key else ""
@@ -366,16 +410,26 @@ class Session:
             case Recorded():
                 return self._replay(call, tool, decision)
             case Cleared():
-                leaves = _leaves(decision.action)
-                conflict = self._claim_key(key, decision.action.digest, call)
+                conflict = self._claim_key(key, decision.action.digest, call) if key else None
                 if conflict is not None:
-                    return self._refuse(call, tool, conflict, Reach(leaves))
+                    return self._refuse(call, tool, conflict, Reach(_leaves(decision.action)))
                 self._spend_approval(decision.approval)
-                body: dict[str, JsonValue] = {"tool": tool, "authorized_by": list(decision.authorized_by), **_fixed(leaves)}
-                self._log(EntryType.READ, call, body, _values(leaves))
+                if later:
+                    self._defer(call, partial(self._log_read, call, decision))
+                else:
+                    self._log_read(call, decision)
                 return Ready(call, Clearance(decision.action.call, call), decision)
             case Admissible():
                 return self._admit(decision)
+
+    def _log_read(self, call: str, decision: Cleared) -> None:
+        leaves = _leaves(decision.action)
+        body: dict[str, JsonValue] = {
+            "tool": decision.proposal.tool,
+            "authorized_by": list(decision.authorized_by),
+            **_fixed(leaves),
+        }
+        self._log(EntryType.READ, call, body, _values(leaves))
 
     def _claim_key(self, key: Digest, action: Digest, call: str, *, keep: bool = True) -> Refused | None:
         """A key names one action, whether or not it is a sink's; what the ledger does not keep of them is kept here."""
@@ -436,56 +490,79 @@ class Session:
                     return self._refuse(call, tool, refused)
                 return Ready(call, answer, admissible)
 
-    def finish(self, prepared: Ready, answer: Answer | NotStarted | OutcomeUnknown) -> Finished:
+    def finish(self, prepared: Ready, answer: Answer | NotStarted | OutcomeUnknown, *, later: bool = False) -> Finished:
         """What comes after the sink: compare, settle, keep the result as W, run declassifiers.
 
         Args:
             prepared: What `propose` gave.
             answer: What the tool answered, or how the launch went wrong.
+            later: Whether all but the comparison may be done by the next `catch_up`, when the agent has its answer.
 
         Returns:
-            What the agent sees, with the receipt of a sink.
+            What the agent sees, with the receipt of a sink, unless that is to come later.
         """
         decision = prepared.decision
+        self.catch_up()
         try:
             if isinstance(decision, Cleared):
-                return self._finish_read(prepared, decision, answer)
+                return self._finish_read(prepared, decision, answer, later=later)
             if not isinstance(prepared.warrant, Lease):  # INVARIANT (lease-for-a-sink)
                 raise AssertionError(prepared.id)
-            return self._finish_sink(prepared, prepared.warrant, decision, answer)
+            return self._finish_sink(prepared, prepared.warrant, decision, answer, later=later)
         except (LedgerError, AuthorityError) as error:
             refused = Refused.of(Code.LEDGER_UNAVAILABLE, str(error), where="ledger")
             return Finished(
                 prepared.id, refusal_result(decision.proposal.tool, refused, prepared.id, changed=True), None, refused
             )
 
-    def _finish_read(self, prepared: Ready, decision: Cleared, answer: Answer | NotStarted | OutcomeUnknown) -> Finished:
+    def _finish_read(
+        self, prepared: Ready, decision: Cleared, answer: Answer | NotStarted | OutcomeUnknown, *, later: bool
+    ) -> Finished:
+        with self._lock:
+            unwritten = self._unwritten.pop(prepared.id, None)
+        if unwritten is not None:
+            raise LedgerError(unwritten)
         if isinstance(answer, Answer):
-            self._receive_result(decision.contract, decision.action.call, prepared.id, answer)
+            keep = partial(self._receive_result, decision.contract, decision.action.call, prepared.id, answer)
+            if later:
+                self._defer(prepared.id, keep)
+            else:
+                keep()
             return Finished(prepared.id, answer.result)
         refused = Refused((answer.reason,))
         self._log(EntryType.REFUSAL, prepared.id, _codes(decision.proposal.tool, refused), _details(refused))
         return Finished(prepared.id, refusal_result(decision.proposal.tool, refused, prepared.id), None, refused)
 
     def _finish_sink(
-        self, prepared: Ready, lease: Lease, decision: Admissible, answer: Answer | NotStarted | OutcomeUnknown
+        self, prepared: Ready, lease: Lease, decision: Admissible, answer: Answer | NotStarted | OutcomeUnknown, *, later: bool
     ) -> Finished:
-        tool = decision.proposal.tool
         outcome, refused = self._judge_outcome(decision, answer)
+        receipt: Receipt | None = None
+        if later:
+            self._defer(prepared.id, partial(self._conclude, prepared.id, lease, decision, answer, outcome))
+        else:
+            receipt = self._conclude(prepared.id, lease, decision, answer, outcome)
+        if refused is not None:
+            changed = outcome.state is not State.FAILED
+            result = refusal_result(decision.proposal.tool, refused, prepared.id, changed=changed)
+            return Finished(prepared.id, result, receipt, refused)
+        if not isinstance(answer, Answer):
+            raise AssertionError("unreachable: an answer that is none has a refusal")
+        return Finished(prepared.id, answer.result, receipt)
+
+    def _conclude(
+        self, id: str, lease: Lease, decision: Admissible, answer: Answer | NotStarted | OutcomeUnknown, outcome: Outcome
+    ) -> Receipt:
+        """Settle, and keep what came of it."""
         if outcome.state is not State.FAILED:
             with self._lock:
                 self._own.update(_reached(decision))
         receipt = self._settle(lease, decision, outcome)
         if isinstance(answer, Answer):
-            self._receive_result(decision.contract, decision.action.call, prepared.id, answer)
+            self._receive_result(decision.contract, decision.action.call, id, answer)
             if outcome.state is State.DONE and not answer.failed:
                 self._remember_written(decision)
-        if refused is not None:
-            changed = outcome.state is not State.FAILED
-            return Finished(prepared.id, refusal_result(tool, refused, prepared.id, changed=changed), receipt, refused)
-        if not isinstance(answer, Answer):
-            raise AssertionError("unreachable: an answer that is none has a refusal")
-        return Finished(prepared.id, answer.result, receipt)
+        return receipt
 
     def _judge_outcome(
         self, decision: Admissible, answer: Answer | NotStarted | OutcomeUnknown
@@ -673,18 +750,13 @@ class Session:
         found: list[tuple[str, Opening]] = []
         for name, value in hidden.items():
             salt = self._wiring.entropy(16)
-            found.append((name, Opening(commit(value, salt), salt, value)))
+            found.append((name, conceal(value, salt)))
         return found
 
     def _describe(self, manifest: Manifest, found: Admissible, openings: list[Opening]) -> dict[str, JsonValue]:
         """The admission's body. The manifest's digest is itself a commitment to it: its nonce is random and not in the log."""
-        hidden = self._hide(
-            {
-                **_values(_leaves(found.action)),
-                "manifest": manifest.to_json(),
-                "atoms": [atom.to_json() for atom in found.effect.atoms],
-            }
-        )
+        hidden = self._hide({**_values(_leaves(found.action)), "atoms": [atom.to_json() for atom in found.effect.atoms]})
+        hidden.append(("manifest", conceal_bytes(manifest.canonical, self._wiring.entropy(16))))
         openings.extend(opening for _, opening in hidden)
         kinds: dict[str, int] = {}
         for atom in found.effect.atoms:

@@ -46,7 +46,7 @@ class OpenDoor:
         if self._journal is not None:
             self._journal.write(json.dumps(entry) + "\n")
 
-    def propose(self, tool: str, arguments: Any, *, idempotency_key: str = "") -> Ready | Answered:
+    def propose(self, tool: str, arguments: Any, *, idempotency_key: str = "", later: bool = False) -> Ready | Answered:
         self._count += 1
         number = f"a-{self._count}"
         self.write(event="propose", id=number, tool=tool, arguments=arguments, key=idempotency_key)
@@ -60,7 +60,10 @@ class OpenDoor:
             warrant = lease_for(call, number, time.time() + self._plan.get("lease", 60.0))
         return Ready(number, warrant, SimpleNamespace(tool=tool))
 
-    def finish(self, prepared: Ready, answer: Any) -> Finished:
+    def catch_up(self) -> None:
+        """Nothing is left for later here."""
+
+    def finish(self, prepared: Ready, answer: Any, *, later: bool = False) -> Finished:
         if isinstance(answer, Answer):
             self.write(event="finish", id=prepared.id, outcome="failed" if answer.failed else "answered")
             return Finished(prepared.id, answer.result)

@@ -143,16 +143,18 @@ def call_request(
         if len(leaves) > 1 or not isinstance(leaves[0].value.canonical, str):
             return Refused.of(Code.FIELD_AMBIGUOUS, f"`{target}` is the call's target and is not one text", where=target)
         target = leaves[0].value.canonical
+    given: dict[str, list[JsonValue]] = {}
+    for leaf in (*call.fields, *(effect.derived if effect is not None else ())):
+        given.setdefault(leaf.contract, []).append(leaf.value.canonical)
     fields: dict[str, JsonValue] = {}
-    known = (*call.fields, *(effect.derived if effect is not None else ()))
     for name, of in surface.fields.items():
-        values = [_worded(leaf.value.canonical, of.element or of) for leaf in known if leaf.contract == name]
+        values = [_worded(value, of.element or of) for value in given.get(name, ())]
         if not values and not (of.name == "Set" and of.required):
             continue
-        given = _typed(values, of) if of.name == "Set" else _typed(values[0], of) if len(values) == 1 else None
-        if given is None:
+        typed = _typed(values, of) if of.name == "Set" else _typed(values[0], of) if len(values) == 1 else None
+        if typed is None:
             return Refused.of(Code.POLICY_ERROR, f"field `{name}` of the call is no {of.name}", where=name)
-        fields[cedar_name(name)] = given
+        fields[cedar_name(name)] = typed
     said: dict[str, JsonValue] = {}
     if effect is not None:
         said = {"kinds": sorted({atom.kind for atom in effect.atoms}), "assurance": str(effect.assurance)}

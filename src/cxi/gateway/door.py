@@ -1,6 +1,6 @@
 """What does the relay know of the gate, and of a request on its way to it?
 
-- A door is a session as the relay needs it: propose, finish, refuse, receive, and no more.
+- A door is a session as the relay needs it: propose, finish, catch up, refuse, receive, and no more.
 - A param that no revision names is refused, not passed over; `_meta` is looked at for what is named here, and goes no further.
 """
 
@@ -16,14 +16,16 @@ from cxi.errors import Code, NotStarted, OutcomeUnknown, Refused
 from cxi.gateway.client import Request, RpcError
 from cxi.session import Answered, Finished, Prepared, Ready
 from cxi.sinks.base import Answer
+from cxi.sinks.connection import Cancellation
 from cxi.sinks.wire import INVALID_PARAMS, MAX_MESSAGE
 
 
 class Door(Protocol):
     """A session, as the relay needs it."""
 
-    def propose(self, tool: str, arguments: JsonValue, *, idempotency_key: str = "") -> Prepared: ...
-    def finish(self, prepared: Ready, answer: Answer | NotStarted | OutcomeUnknown) -> Finished: ...
+    def propose(self, tool: str, arguments: JsonValue, *, idempotency_key: str = "", later: bool = False) -> Prepared: ...
+    def finish(self, prepared: Ready, answer: Answer | NotStarted | OutcomeUnknown, *, later: bool = False) -> Finished: ...
+    def catch_up(self) -> None: ...
     def refuse(self, tool: str, refused: Refused) -> Answered: ...
     def receive(self, server: str, kind: str, text: str) -> None: ...
 
@@ -50,7 +52,7 @@ class Flight:
     """A request of the client that is not answered yet."""
 
     request: Request
-    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    cancelled: Cancellation = field(default_factory=Cancellation)
     task: asyncio.Task[None] | None = None
 
 

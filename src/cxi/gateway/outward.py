@@ -77,13 +77,16 @@ class Outward:
 
         async def launch(ready: Ready) -> RelayedAnswer:
             return await upstream.execute(
-                ready.warrant, progress=self._inward.relay_progress(flight, server), cancelled=flight.cancelled
+                ready.warrant,
+                progress=self._inward.relay_progress(flight, server),
+                cancelled=flight.cancelled,
+                meanwhile=self._door.catch_up,
             )
 
         async with upstream.lock if full in self._rules.sinks else contextlib.nullcontext():
             if flight.cancelled.is_set():
                 return NOTHING  # before it was proposed: it never was
-            prepared = self._door.propose(full, arguments, idempotency_key=key)
+            prepared = self._door.propose(full, arguments, idempotency_key=key, later=True)
             if isinstance(prepared, Answered):
                 return write_json(prepared.result)
             finished, answer = await self._carry_out(prepared, launch)
@@ -214,7 +217,8 @@ class Outward:
                 return finished, None
             raise
         try:
-            finished = self._door.finish(ready, answer)
+            # The answer goes out first; the rest is done right behind it (`Relay._answer`), and before anything else is decided.
+            finished = self._door.finish(ready, answer, later=True)
         except Exception as error:  # noqa: BLE001  # it ran: whatever went wrong in writing it down, its outcome is unknown
             return self._finish_unwritten(ready, error), None
         return finished, answer if isinstance(answer, RelayedAnswer) else None

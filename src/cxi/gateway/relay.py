@@ -139,9 +139,9 @@ class Relay:
             error = error_of(INTERNAL_ERROR, f"the gateway failed: {type(fault).__name__}")
         finally:
             self._flights.pop(id, None)
-        if flight.cancelled.is_set():
-            return  # MCP: a cancelled request is not answered
-        await (self._client.refuse(id, error) if error else self._client.answer(id, result))
+        if not flight.cancelled.is_set():  # MCP: a cancelled request is not answered
+            await (self._client.refuse(id, error) if error else self._client.answer(id, result))
+        self._door.catch_up()
 
     async def _handle(self, flight: Flight) -> bytes:
         method = flight.request.method

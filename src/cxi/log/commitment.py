@@ -13,10 +13,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Final
 
-from cxi.canonical import Digest, JsonValue, digest
+from cxi.canonical import Digest, JsonValue, canonicalize, compose, digest_bytes
 
 SALT_BYTES: Final = 16
 
@@ -28,12 +29,18 @@ class Opening:
     Attributes:
         commitment: The commitment.
         salt: Its salt.
-        value: The value.
+        canonical: The value's canonical bytes.
     """
 
     commitment: Digest
     salt: bytes
-    value: JsonValue
+    canonical: bytes
+
+    @property
+    def value(self) -> JsonValue:
+        """The value."""
+        found: JsonValue = json.loads(self.canonical)
+        return found
 
 
 def commit(value: JsonValue, salt: bytes) -> Digest:
@@ -47,18 +54,36 @@ def commit(value: JsonValue, salt: bytes) -> Digest:
         ValueError: where the salt is too short to hide anything.
         MalformedError: where the value is no JSON.
     """
-    if len(salt) < SALT_BYTES:
-        raise ValueError(f"a salt has at least {SALT_BYTES} bytes")
-    return digest({"salt": salt.hex(), "value": value}, floats=True)
+    return _commit(canonicalize(value, floats=True), salt)
 
 
 def conceal(value: JsonValue, salt: bytes) -> Opening:
-    """Commit to a value and keep what opens it."""
-    return Opening(commit(value, salt), salt, value)
+    """Commit to a value and keep what opens it.
+
+    Raises:
+        ValueError: as `commit`.
+        MalformedError: as `commit`.
+    """
+    return conceal_bytes(canonicalize(value, floats=True), salt)
+
+
+def conceal_bytes(canonical: bytes, salt: bytes) -> Opening:
+    """`conceal` for a value whose canonical bytes are known.
+
+    Raises:
+        ValueError: as `commit`.
+    """
+    return Opening(_commit(canonical, salt), salt, canonical)
 
 
 def opens(opening: Opening, commitment: Digest) -> bool:
     """Whether the opening is of this commitment. Public data: nothing is compared in secret."""
     if opening.commitment != commitment or len(opening.salt) < SALT_BYTES:
         return False
-    return commit(opening.value, opening.salt) == commitment
+    return _commit(opening.canonical, opening.salt) == commitment
+
+
+def _commit(canonical: bytes, salt: bytes) -> Digest:
+    if len(salt) < SALT_BYTES:
+        raise ValueError(f"a salt has at least {SALT_BYTES} bytes")
+    return digest_bytes(compose({"salt": b'"%b"' % salt.hex().encode(), "value": canonical}))

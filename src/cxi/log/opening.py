@@ -23,8 +23,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from cxi.canonical import Digest, canonicalize, parse_json
-from cxi.errors import LedgerError, MalformedError
+from cxi.canonical import Digest
+from cxi.errors import LedgerError
 from cxi.log.commitment import Opening, opens
 from cxi.log.entry import milliseconds
 from cxi.log.store import own_folder
@@ -64,8 +64,7 @@ class OpeningStore:
         """
         time = b"%d" % milliseconds(now)
         rows = b"".join(
-            b"%b %b %b %b\n"
-            % (opening.commitment.encode(), time, opening.salt.hex().encode(), canonicalize(opening.value, floats=True))
+            b"%b %b %b %b\n" % (opening.commitment.encode(), time, opening.salt.hex().encode(), opening.canonical)
             for opening in openings
         )
         if not rows:
@@ -180,8 +179,8 @@ def _open_line(line: bytes, commitment: Digest) -> Opening | None:
     if len(parts) != 4:
         return None
     try:
-        found = Opening(parts[0].decode("ascii"), bytes.fromhex(parts[2].decode("ascii")), parse_json(parts[3]))
-    except (ValueError, MalformedError):
+        found = Opening(parts[0].decode("ascii"), bytes.fromhex(parts[2].decode("ascii")), parts[3])
+    except ValueError:
         return None
     return found if opens(found, commitment) else None
 

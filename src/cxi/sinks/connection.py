@@ -15,7 +15,8 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Final, TypeAlias
 
 from cxi.canonical import JsonValue
 from cxi.errors import Code, MalformedError, NotStarted, OutcomeUnknown, Reason
@@ -48,6 +49,10 @@ Progress: TypeAlias = Callable[[Mapping[str, JsonValue]], Awaitable[None]]
 Inward: TypeAlias = Callable[[str, bytes], Awaitable[None]]
 
 
+def _nothing() -> None:
+    """What is called where nothing is to be done."""
+
+
 @dataclass(slots=True)
 class Pace:
     """A token bucket; `wait` sleeps where it is empty."""
@@ -60,6 +65,32 @@ class Pace:
         self.at = now
         if self.left < 0:
             await asyncio.sleep(-self.left / RATE)
+
+
+class Cancellation:
+    """Whether who asked wants no answer any more; who waits for it is told at once."""
+
+    __slots__ = ("_is_set", "_watchers")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._watchers: list[Callable[[], None]] = []
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        """Cancel; once is enough."""
+        if not self._is_set:
+            self._is_set = True
+            for tell in self._watchers:
+                tell()
+
+    def watch(self, tell: Callable[[], None]) -> None:
+        """Be told, now if it is so already. In the event loop's thread, like all of this."""
+        self._watchers.append(tell)
+        if self._is_set:
+            tell()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +145,9 @@ class Connection:
         *,
         timeout: float,
         progress: Progress | None = None,
-        cancelled: asyncio.Event | None = None,
-        before_write: Callable[[], None] = lambda: None,
+        cancelled: Cancellation | None = None,
+        before_write: Callable[[], None] = _nothing,
+        meanwhile: Callable[[], None] = _nothing,
     ) -> Message:
         """Ask, and wait for the answer.
 
@@ -126,6 +158,7 @@ class Connection:
             progress: Takes the params of each progress notification.
             cancelled: Once set, the server is told, and gets a little time to answer still.
             before_write: Called when nothing stands between it and the write; may raise `NotStarted`.
+            meanwhile: Called once it is written, while the server works; raises nothing.
 
         Raises:
             NotStarted: nothing was written.
@@ -147,6 +180,7 @@ class Connection:
                     self._pending[number] = pending
                     written = True  # INVARIANT (written-is-maybe)
                     await self._write(line)
+                meanwhile()
                 return await self._answer(number, pending, cancelled)
         except TimeoutError:
             reason = Reason(Code.SINK_TIMEOUT, f"`{self.name}` did not answer `{method}` in {timeout:g} s", where=self.name)
@@ -175,27 +209,27 @@ class Connection:
         with contextlib.suppress(asyncio.CancelledError):
             await self._reading
 
-    async def _answer(self, id: int, pending: _Pending, cancelled: asyncio.Event | None) -> Message:
-        if cancelled is None:
-            return await pending.answer
-        waiting = asyncio.create_task(cancelled.wait())
-        both: tuple[asyncio.Future[Any], ...] = (pending.answer, waiting)
-        try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if not pending.answer.done():
-                self._tell_cancelled(id)
-                await asyncio.wait({pending.answer}, timeout=self._cancel_patience)
-        finally:
-            waiting.cancel()
-        if not pending.answer.done():
-            reason = Reason(Code.OUTCOME_UNKNOWN, f"cancelled; `{self.name}` did not say how it ended", where=self.name)
-            raise OutcomeUnknown(reason)
-        answer = pending.answer.result()
-        if cancelled.is_set() and answer.error:
+    async def _answer(self, id: int, pending: _Pending, cancelled: Cancellation | None) -> Message:
+        if cancelled is not None:
+            cancelled.watch(partial(self._cut, id, pending))
+        answer = await pending.answer
+        if cancelled is not None and cancelled.is_set() and answer.error:
             # "Cancelled" as an answer does not say what had happened by then.
             reason = Reason(Code.OUTCOME_UNKNOWN, f"`{self.name}` answered the cancelled call with an error", where=self.name)
             raise OutcomeUnknown(reason)
         return answer
+
+    def _cut(self, id: int, pending: _Pending) -> None:
+        """Tell the server that an answer is not wanted any more, and wait for it a little longer."""
+        if not pending.answer.done():
+            self._tell_cancelled(id)
+            self._loop.call_later(self._cancel_patience, self._give_up, pending)
+
+    def _give_up(self, pending: _Pending) -> None:
+        if not pending.answer.done():
+            reason = Reason(Code.OUTCOME_UNKNOWN, f"cancelled; `{self.name}` did not say how it ended", where=self.name)
+            pending.answer.set_exception(OutcomeUnknown(reason))
+            pending.answer.exception()  # seen: the asker may be gone
 
     async def _write(self, line: bytes) -> None:
         writer = self.process.writer

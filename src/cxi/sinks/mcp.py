@@ -30,7 +30,7 @@ from cxi.errors import Code, CxiError, EffectError, MalformedError, NotStarted, 
 from cxi.ledger.base import Lease
 from cxi.manifest import CanonicalCall, Instant
 from cxi.sinks.base import Answer, Clearance
-from cxi.sinks.connection import Connection, Progress, refuse_method
+from cxi.sinks.connection import Cancellation, Connection, Progress, refuse_method
 from cxi.sinks.process import ServerProcess
 from cxi.sinks.wire import Message, drop_own_meta, read_object, write_json
 
@@ -180,9 +180,20 @@ class Upstream:
         return connection
 
     async def execute(
-        self, warrant: Lease | Clearance, *, progress: Progress | None = None, cancelled: asyncio.Event | None = None
+        self,
+        warrant: Lease | Clearance,
+        *,
+        progress: Progress | None = None,
+        cancelled: Cancellation | None = None,
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> RelayedAnswer:
         """Call the tool that the warrant names, with exactly its arguments.
+
+        Args:
+            warrant: What may be called.
+            progress: Takes progress.
+            cancelled: Set, to cancel it.
+            meanwhile: Called once the call is written, while the server works; raises nothing.
 
         Raises:
             NotStarted: the effect did not begin.
@@ -201,10 +212,12 @@ class Upstream:
             self._check_deadline(warrant)
 
         params: dict[str, JsonValue] = {"name": call.tool, "arguments": call.arguments}
-        return await self.request("tools/call", params, progress=progress, cancelled=cancelled, before_write=check)
+        return await self.request(
+            "tools/call", params, progress=progress, cancelled=cancelled, before_write=check, meanwhile=meanwhile
+        )
 
     async def execute_method(
-        self, warrant: Lease | Clearance, method: str, *, progress: Progress | None = None, cancelled: asyncio.Event | None = None
+        self, warrant: Lease | Clearance, method: str, *, progress: Progress | None = None, cancelled: Cancellation | None = None
     ) -> RelayedAnswer:
         """Ask by an MCP method that has outward fields, with exactly the warrant's arguments as its params.
 
@@ -241,8 +254,9 @@ class Upstream:
         params: Mapping[str, JsonValue],
         *,
         progress: Progress | None = None,
-        cancelled: asyncio.Event | None = None,
+        cancelled: Cancellation | None = None,
         before_write: Callable[[], None] = lambda: None,
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> RelayedAnswer:
         """Ask anything of the server.
 
@@ -258,6 +272,7 @@ class Upstream:
             progress=progress,
             cancelled=cancelled,
             before_write=before_write,
+            meanwhile=meanwhile,
         )
         return self._read_answer(method, message)
 

@@ -40,7 +40,7 @@ def test_a_commitment_is_to_one_value_and_one_salt(value: object, other: object,
 def test_a_short_salt_hides_nothing_and_is_refused() -> None:
     with pytest.raises(ValueError):
         commit("x", bytes(15))
-    assert not opens(Opening("sha256:x", b"", "x"), "sha256:x")
+    assert not opens(Opening("sha256:x", b"", b"1"), "sha256:x")
 
 
 @given(values=st.lists(JSON, max_size=4), salt=st.binary(min_size=15, max_size=15))

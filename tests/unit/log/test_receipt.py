@@ -183,7 +183,7 @@ def test_openings_disclose_values_against_the_receipt(ledger: SqliteLedger, case
     shown = disclose(receipt, openings.values())
     assert not isinstance(shown, Broken)
     assert digest(shown["manifest"]) == receipt.manifest
-    for lie in (conceal("src/tax.py", bytes([9]) * 16), replace(openings["field:path"], value="src/other.py")):
+    for lie in (conceal("src/tax.py", bytes([9]) * 16), replace(openings["field:path"], canonical=b'"src/other.py"')):
         assert kinds(disclose(receipt, [lie])) == {FindingKind.MISMATCHED}
 
 
