@@ -15,7 +15,18 @@ import rfc8785
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from cxi.canonical import MAX_DEPTH, SAFE_INTEGER, JsonValue, canonicalize, digest, digest_bytes, parse_json
+from cxi.canonical import (
+    _UNREAD,
+    MAX_DEPTH,
+    SAFE_INTEGER,
+    JsonValue,
+    _read_plainly,
+    canonicalize,
+    compose,
+    digest,
+    digest_bytes,
+    parse_json,
+)
 from cxi.errors import MalformedError
 
 # Where the fast path and the slow one part: UTF-16 order is not UTF-8 order beyond the BMP, and escapes have several spellings.
@@ -215,3 +226,34 @@ def test_no_text_makes_the_reader_raise_anything_else(data: str | bytes) -> None
 def test_a_digest_is_written_with_its_algorithm() -> None:
     assert digest("") == "sha256:12ae32cb1ec02d01eda3581b127c1fee3b0dc53572ed6baf239721a03d82e126"
     assert digest_bytes(b"") == "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@given(ANY)
+def test_the_fast_reader_reads_what_the_strict_one_reads_or_nothing(value: Any) -> None:
+    for data in (json.dumps(value).encode(), json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()):
+        found = _read_plainly(data)
+        if found is not _UNREAD:
+            assert repr(found) == repr(parse_json(data.decode()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":1}', '{"a":1,"a":2}',
+        '{"n":9007199254740993}', '{"n":1.5}', '{"n":1e400}', '{"n":NaN}', '["\\ud800"]', '{"a":-0}',
+        '{"a":1} ', '{"a":01}', '{"é":1}', '"\\u0041"', "[" * 2000 + "]" * 2000, '{"n":-0.0}', "", "\ufeff1",
+    ],
+)  # fmt: skip
+def test_the_fast_reader_leaves_what_two_readers_could_see_differently_to_the_strict_one(text: str) -> None:
+    assert _read_plainly(text.encode("utf-8", "surrogatepass")) is _UNREAD
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True), EXACT, max_size=5))
+def test_an_object_of_canonical_parts_is_canonical(parts: dict[str, Any]) -> None:
+    assert compose({key: canonicalize(value) for key, value in parts.items()}) == canonicalize(parts)
+
+
+@pytest.mark.parametrize("parts", [{"é": b"1"}, {'a"': b"1"}, {"a b": b"1"}, {"": b"1"}, {"a": b""}])
+def test_an_object_of_parts_has_plain_names_and_no_gap(parts: dict[str, bytes]) -> None:
+    with pytest.raises(ValueError):
+        compose(parts)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cxi.errors import Refused
 from cxi.values.base import EntryKind, Root
-from cxi.values.path import Resolved, relative, resolve
+from cxi.values.path import Resolved, _resolve_straight, _Walk, relative, resolve
 from os_view import OsView
 
 NAMES = ("a", "b", "c", "d.txt", "é", "~")
@@ -170,3 +170,21 @@ def test_inside_is_judged_by_components_and_never_by_prefix(parts: list[str]) ->
     root = Root("/r/root", OsView())
     inside = relative("/" + "/".join(parts), root)
     assert (inside is not None) == (parts[:2] == ["r", "root"])
+
+
+@given(a_tree(), st.lists(a_path(), min_size=1, max_size=6))
+def test_the_short_way_leads_where_the_walk_leads_and_asks_no_more(tree: list[tuple[str, str, str]], paths: list[str]) -> None:
+    with grown(tree) as root:
+        for path in paths:
+            asked: list[list[str]] = []
+            found = []
+            for way in ("short", "walk"):
+                view = OsView()
+                asked.append(view.asked)
+                where = Root(str(root), view)
+                text = filled(path, root)
+                found.append(_resolve_straight(text, where) if way == "short" else _Walk(where, "follow").run(text))
+            event("short" if found[0] is not None else "walk")
+            if found[0] is not None:
+                assert found[0] == found[1]
+                assert set(asked[0]) == set(asked[1])

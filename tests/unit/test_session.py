@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cxi import session as room
 from cxi.canonical import digest
-from cxi.errors import Code, LedgerError, NotStarted, OutcomeUnknown, Reason
+from cxi.errors import Code, LedgerError, NotStarted, OutcomeUnknown, Reason, Refused
 from cxi.ledger.base import State
 from cxi.provenance import RequestChannel
 from cxi.session import Answered, Ready, render_refusal, result_text
@@ -737,3 +737,77 @@ def test_a_task_that_a_person_starts_again_grants_anew_and_keeps_nothing_of_the_
         case.session.start_task("Please fix src/a.py.", "case", channel=RequestChannel.HOST_API, credential="host")
         assert not case.session.standing.state
         assert case.call("put", path="src/a.py", content="x").kind == "done"
+
+
+# --- what is left for later
+
+
+def test_a_read_that_is_logged_later_is_in_the_log_before_it_is_answered() -> None:
+    with opened(request="") as case:
+        prepared = case.session.propose("it.read", {"path": "docs/d.md"}, later=True)
+        assert isinstance(prepared, Ready)
+        assert case.log("read") == []
+        case.session.catch_up()
+        assert len(case.log("read")) == 1
+        again = case.session.propose("it.read", {"path": "docs/d.md"}, later=True)
+        assert isinstance(again, Ready)
+        assert case.session.finish(again, case.tools.execute(again.warrant), later=True).refused is None
+        assert len(case.log("read")) == 2
+
+
+def test_nothing_is_decided_before_what_came_earlier_is_settled_and_kept() -> None:
+    with opened() as case:
+        prepared = case.session.propose("it.put", {"path": "src/a.py", "content": "x"}, later=True)
+        assert isinstance(prepared, Ready)
+        finished = case.session.finish(prepared, case.tools.execute(prepared.warrant), later=True)
+        assert (finished.receipt, finished.refused) == (None, None)
+        assert case.log("settlement") == []
+        seen = len(case.session.standing.segments)
+        assert case.call("write", path="src/a.py", content="x").kind == "no-op"
+        assert len(case.log("settlement")) == 1
+        assert len(case.session.standing.segments) == seen + 1
+
+
+@pytest.mark.parametrize("end", ["close", "stop_task", "refuse"])
+def test_what_was_left_for_later_is_done_before_a_session_goes_on_or_ends(end: str) -> None:
+    with opened() as case:
+        prepared = case.session.propose("it.put", {"path": "src/a.py", "content": "x"}, later=True)
+        assert isinstance(prepared, Ready)
+        case.session.finish(prepared, case.tools.execute(prepared.warrant), later=True)
+        if end == "refuse":
+            case.session.refuse("it.put", Refused.of(Code.TOOL_UNKNOWN, "no"))
+        else:
+            getattr(case.session, end)()
+        assert len(case.log("settlement")) == 1
+
+
+def test_a_read_whose_entry_cannot_be_written_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(request="") as case:
+        prepared = case.session.propose("it.read", {"path": "docs/d.md"}, later=True)
+        assert isinstance(prepared, Ready)
+        with monkeypatch.context() as patch:
+            patch.setattr(case.guard.ledger, "append", failing_append)
+            case.session.catch_up()
+        finished = case.session.finish(prepared, case.tools.execute(prepared.warrant), later=True)
+        assert finished.refused is not None
+        assert finished.refused.codes == (Code.LEDGER_UNAVAILABLE,)
+        assert case.call("read", path="docs/d.md").kind == "done"
+
+
+def test_a_settlement_that_cannot_be_written_is_told_by_the_next_call_and_blocks_the_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with opened() as case:
+        prepared = case.session.propose("it.put", {"path": "src/a.py", "content": "x"}, later=True)
+        assert isinstance(prepared, Ready)
+        assert case.session.finish(prepared, case.tools.execute(prepared.warrant), later=True).refused is None
+        with monkeypatch.context() as patch:
+            patch.setattr(case.guard.ledger, "settle", failing_append)
+            case.session.catch_up()
+        assert case.call("read", path="docs/d.md").codes == (Code.LEDGER_UNAVAILABLE,)
+        assert case.call("read", path="docs/d.md").kind == "done"
+        assert case.call("put", path="src/a.py", content="y").codes == (Code.IN_FLIGHT,)
+
+
+def failing_append(*arguments: Any, **named: Any) -> None:
+    raise LedgerError("the disk is full")
