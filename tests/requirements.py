@@ -446,6 +446,15 @@ PROMISES: Final = (
         ),
     ),
     Promise(
+        "ledger.model",
+        "ledger-and-log.md",
+        "no interleaving of draws, consumes, crashes, recoveries, revocations, epochs and persons breaks the ledger's invariants",
+        (
+            "tests/property/test_ledger_interleavings.py",
+            "tests/property/test_ledger_machine.py",
+        ),
+    ),
+    Promise(
         "ledger.one-sync",
         "ledger-and-log.md",
         "exactly one sync before the sink runs",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cxi.cli.output import GREEN, RED, YELLOW, Json, fail, give, say
+from cxi.cli.output import GREEN, RED, YELLOW, Json, fail, give, note, say
 
 app = typer.Typer(help="experiments: what does it stop, and at what cost?", no_args_is_help=True)
 
@@ -34,6 +34,32 @@ def cases(
             say(f" {row['verdict']:<9} {row['id']:<5} {row['area']:<12} {row['outcome']:<12} {row['reason']}", color)
         counts = result["denominators"]
         say(", ".join(f"{name} {count}" for name, count in counts.items()))
+        for violation in result["violations"]:
+            fail(str(violation))
+    raise typer.Exit(0 if result["ok"] else 1)
+
+
+@app.command("ledger-model")
+def ledger_model(
+    capabilities: Annotated[int, typer.Option("--capabilities", min=1, max=3, help="how many are drawn")] = 3,
+    actors: Annotated[int, typer.Option("--actors", min=1, max=4, help="processes that consume, launch, settle and crash")] = 3,
+    ticks: Annotated[int, typer.Option("--ticks", min=0, max=3, help="how often time passes")] = 0,
+    power_cuts: Annotated[int, typer.Option("--power-cuts", min=0, max=2, help="how often the whole machine stops")] = 0,
+    json: Json = False,
+) -> None:
+    """Every interleaving of a small world: which states there are, and that each rule of the ledger is needed."""
+    from cxi.lab.interleavings import bounds, run
+
+    result = run(bounds(capabilities=capabilities, actors=actors, ticks=ticks, power_cuts=power_cuts), report=note)
+    if json:
+        give(result)
+    else:
+        for row in result["rules"]:
+            say(f" without: {row['without']}", YELLOW)
+            say(f"  breaks: {row['breaks']}")
+            say(f"      by: {', '.join(row['by'])}")
+        counts = result["denominators"]
+        say(f"{counts['states']:,} states, {counts['transitions']:,} transitions, {counts['invariants']} invariants", GREEN)
         for violation in result["violations"]:
             fail(str(violation))
     raise typer.Exit(0 if result["ok"] else 1)
