@@ -32,7 +32,7 @@ from cxi.authority.contract import Choice, FieldContract, Origin, ToolContract
 from cxi.authority.mention import mentioned
 from cxi.authority.release import Release
 from cxi.authority.request import Candidate, clauses, fragments
-from cxi.canonical import Digest, JsonValue, canonicalize
+from cxi.canonical import Digest, JsonValue
 from cxi.errors import Code, Reason, Refused
 from cxi.manifest import FieldEvidence, FieldValue, Regime, Role
 from cxi.provenance import Segment, TrustedRequest
@@ -417,6 +417,8 @@ class _Resolution:
         if entry.after:
             return _behind(found, entry)
         siblings = [other for other in self.contract.fields.values() if other.after and other.role is Role.PROTECTED]
+        if not siblings:
+            return found
         claimed = {id(item) for other in siblings for item in _behind(found, other)}
         return tuple(item for item in found if id(item) not in claimed)
 
@@ -503,7 +505,7 @@ def _behind(found: Sequence[Candidate], entry: FieldContract) -> tuple[Candidate
 
 
 def _key(value: Value) -> bytes:
-    return canonicalize([value.type, value.canonical])
+    return value.key
 
 
 def _show(value: Value) -> str:

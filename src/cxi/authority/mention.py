@@ -12,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from cxi.authority.request import Candidate, named
 from cxi.provenance import TrustedRequest
-from cxi.values.base import Entry, Root, ValueType, View
+from cxi.values.base import Entry, EntryKind, Root, ValueType, View
 
 _KEPT: Final = 256  # readings: one a request and list of types
+
+
+_Shown: TypeAlias = tuple[EntryKind, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +29,13 @@ class _Watch:
     """A view that remembers its answers."""
 
     view: View
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, _Shown] = field(default_factory=dict)
     listed: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
 
     def entry(self, path: str) -> Entry:
-        return self.entries.setdefault(path, _shown(self.view.entry(path)))
+        entry = self.view.entry(path)
+        kind, target = self.entries.setdefault(path, (entry.kind, entry.target))
+        return Entry(kind, target=target)
 
     def names(self, path: str) -> tuple[str, ...] | None:
         return self.listed.setdefault(path, self.view.names(path))
@@ -41,13 +46,15 @@ class _Reading:
     """What was named, and what was looked up on the way."""
 
     found: tuple[Candidate, ...]
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, _Shown]
     listed: Mapping[str, tuple[str, ...] | None]
 
     def holds(self, view: View) -> bool:
-        return all(_shown(view.entry(path)) == entry for path, entry in self.entries.items()) and all(
-            view.names(path) == names for path, names in self.listed.items()
-        )
+        for path, (kind, target) in self.entries.items():
+            entry = view.entry(path)
+            if entry.kind is not kind or entry.target != target:
+                return False
+        return all(view.names(path) == names for path, names in self.listed.items())
 
 
 @dataclass(slots=True)
@@ -82,6 +89,3 @@ def _slot(
 ) -> _Slot:
     return _Slot()
 
-
-def _shown(entry: Entry) -> Entry:
-    return Entry(entry.kind, target=entry.target)

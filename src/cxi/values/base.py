@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
-from cxi.canonical import JsonValue
+from cxi.canonical import JsonValue, canonicalize
 from cxi.errors import Refused
 
 Span: TypeAlias = tuple[int, int]  # [start, end) in code points
@@ -94,6 +94,14 @@ class Value:
     type: str
     canonical: JsonValue
     wire: JsonValue
+    _key: bytes = field(default=b"", init=False, repr=False, compare=False)
+
+    @property
+    def key(self) -> bytes:
+        """What two values that are the same value share: the canonical bytes of type and canonical form, worked out once."""
+        if not self._key:
+            object.__setattr__(self, "_key", canonicalize([self.type, self.canonical]))
+        return self._key
 
 
 class ValueType(Protocol):
