@@ -35,11 +35,10 @@ from cxi.ledger.machine import PERSONS, SETTLEMENTS, Event, step
 from cxi.ledger.replay import Standing, read_standing
 from cxi.ledger.schema import APPLICATION, SCHEMA, VERSION
 from cxi.ledger.writer import Writer, hold_if_gone, marks
-from cxi.log.chain import follow
-from cxi.log.checkpoint import CheckpointFile, Head, check, claimed, sign
+from cxi.log.checkpoint import CheckpointFile, Head, claimed
 from cxi.log.commitment import SALT_BYTES, commit
 from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry, chain, milliseconds, read_entry
-from cxi.log.finding import Broken, Finding
+from cxi.log.signing import sign_next
 from cxi.log.store import Store, own_folder
 from cxi.manifest import Instant, Manifest
 
@@ -382,26 +381,13 @@ class SqliteLedger:
     def sign_head(self, key: Ed25519PrivateKey, now: Instant) -> Head:
         """Vouch for the head with a checkpoint beside the file.
 
-        INVARIANT (signed-follows): only of a chain that follows from the last checkpoint: who changed the file has no signature
-        for it from the next program that closes it. The entries since then are read, no others.
+        As `cxi.log.signing.sign_next` says: only of a chain that follows from the last checkpoint.
 
         Raises:
             LedgerError: where the chain does not follow, the last checkpoint is another key's or log's, or the storage fails.
         """
         file = CheckpointFile(self._path.parent / CHECKPOINTS)
-        envelope = file.last()
-        last = Head(self._origin, 0, GENESIS, 0.0) if envelope is None else check(envelope, (key.public_key(),))
-        if isinstance(last, Broken):
-            raise LedgerError(f"the head is not signed: the last checkpoint is no good: {last.findings[0].detail}")
-        if last.origin != self._origin:
-            raise LedgerError("the head is not signed: the last checkpoint is another log's")
-        answer = follow(self._stored(max(last.size, 1)), (last.size, last.hash))
-        if isinstance(answer, Finding):
-            raise LedgerError(f"the head is not signed: `{self._path}` was changed: {answer.detail}")
-        self._store.sync()
-        head = Head(self._origin, *answer, milliseconds(now) / 1000)
-        file.append(sign(head, key))
-        return head
+        return sign_next(file, self._origin, self._stored, key, milliseconds(now) / 1000, sync=self._store.sync)
 
     def _stored(self, start: int) -> Iterator[tuple[int, Digest, Digest, bytes]]:
         """The log's rows as they are stored, from one seq on."""

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -28,6 +28,7 @@ class EntryType(StrEnum):
     SESSION = "session"  # opened, closed
     TASK = "task"  # started, stopped
     EPOCH = "epoch"  # a new policy epoch
+    KEY = "key"  # the signing key introduced the next one
     READ = "read"  # a call that is no sink
     ADMISSION = "admission"
     REFUSAL = "refusal"
@@ -78,12 +79,15 @@ class ChainedEntry:
         previous: The hash of the entry before; `sha256:` and 64 zeros for the first.
         time: When it was written, by the writer's clock, in whole milliseconds.
         entry: The entry.
+        stated: The hash that a store or an export states for it, or empty. Nothing rests on it; where it is another than the
+            entry's, it tells which entry was altered.
     """
 
     seq: int
     previous: Digest
     time: Instant
     entry: LogEntry
+    stated: Digest = field(default="", compare=False)
 
     @property
     def content(self) -> Digest:

@@ -101,6 +101,26 @@ def unseal(envelope: JsonValue, payload_type: str, public_keys: Iterable[Ed25519
     return payload
 
 
+def signer(envelope: JsonValue) -> Digest:
+    """The id of the key that an envelope names; the one that signed it, where `unseal` took it."""
+    match envelope:
+        case {"signatures": [{"keyid": str(found), **_rest}]}:
+            return found
+        case _:
+            return ""
+
+
+def peek(envelope: JsonValue) -> Mapping[str, JsonValue] | None:
+    """The payload of an envelope whose signature nobody looked at: good to refuse by, or to find the key to check it with."""
+    encoded = envelope.get("payload") if isinstance(envelope, Mapping) else None
+    body = _decode(encoded)
+    try:
+        payload = None if body is None else parse_json(body)
+    except MalformedError:
+        return None
+    return payload if isinstance(payload, Mapping) else None
+
+
 def pre_authentication(payload_type: str, payload: bytes) -> bytes:
     """PAE of DSSE v1: `"DSSEv1" SP LEN(type) SP type SP LEN(payload) SP payload`."""
     kind = payload_type.encode("utf-8")

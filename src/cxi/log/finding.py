@@ -13,12 +13,15 @@ class FindingKind(StrEnum):
     """What was found. Stable, for programs."""
 
     REMOVED = "removed"  # entries are missing between others, or before the first
+    INSERTED = "inserted"  # entries stand between two that follow each other
     REORDERED = "reordered"  # an entry stands after a later one
     REPEATED = "repeated"  # two entries claim one place
     ALTERED = "altered"  # an entry does not have the hash that what follows it, or a checkpoint, names
     TRUNCATED = "truncated"  # a checkpoint covers entries beyond the last
     FORGED = "forged"  # a signature does not verify
-    UNKNOWN_KEY = "unknown-key"  # signed by none of the given keys
+    UNKNOWN_KEY = "unknown-key"  # signed by none of the given keys, nor by one that they introduced
+    RETIRED_KEY = "retired-key"  # signed by a key for what came after the next one was introduced
+    FORKED = "forked"  # two checkpoints are of logs of which neither is the other's beginning
     MALFORMED = "malformed"  # not what it claims to be, in form
     MISMATCHED = "mismatched"  # the parts of a receipt do not belong together
     UNSIGNED = "unsigned"  # entries, and no checkpoint at all beside them

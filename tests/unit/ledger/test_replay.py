@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from cxi.errors import LedgerError
 from cxi.ledger.base import State
 from cxi.ledger.replay import Replay
 from cxi.ledger.sqlite import CHECKPOINTS, SqliteLedger
-from cxi.log.checkpoint import CheckpointFile, Head, check
+from cxi.log.checkpoint import CheckpointFile, check
 from cxi.log.finding import FindingKind
 from ledger_case import TENANT, Case, codes, open_ledger, start
 
@@ -117,7 +118,7 @@ def test_a_head_that_follows_is_signed(worked: SqliteLedger, tmp_path: Path) -> 
     assert second.size == first.size + 1
     heads = [check(envelope, [KEY.public_key()]) for envelope in CheckpointFile(tmp_path / CHECKPOINTS).read()]
     assert heads == [first, second]
-    assert worked.sign_head(KEY, 7.0) == Head(second.origin, second.size, second.hash, 7.0)
+    assert worked.sign_head(KEY, 7.0) == replace(second, time=7.0)
 
 
 @pytest.mark.parametrize(
