@@ -6,7 +6,7 @@
   behind them numbered anew (`inserted`); entries were taken out and those behind numbered anew (`removed`); this entry was
   altered; or the one before it was. Behind entries that were numbered anew the reading goes on by their old numbers, so that one
   change is one finding.
-- An export may leave entries out: a `Skipped` run stands for them by its subtrees' roots. A checkpoint's root alone vouches for it.
+- An export may leave entries out: a `Skipped` run stands for them by its subtrees' roots, which only a checkpoint vouches for.
 """
 
 from __future__ import annotations

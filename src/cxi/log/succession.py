@@ -118,7 +118,7 @@ def succeed(
         before = reigns.get(by) or (Reign(found.by, trusted=False) if by in ancestors else None)
         if before is None:
             findings.append(Finding(FindingKind.UNKNOWN_KEY, seq, "a key is introduced by one that nobody introduced"))
-        elif before.until is not None or to in introduced or to == by:
+        elif before.until is not None or to in introduced or to == by or (to in reigns and reigns[to].until is not None):
             findings.append(
                 Finding(FindingKind.RETIRED_KEY, seq, "a key that was retired introduces another, or is introduced again")
             )
