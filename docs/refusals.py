@@ -30,6 +30,7 @@ from cxi.gateway.door import Rules
 from cxi.gateway.relay import Relay
 from cxi.guard import Guard, Outcome
 from cxi.lab.arena import Tools, define
+from cxi.ledger.base import Mark, MarkKind
 from cxi.session import Answered, Ready
 
 NOW: Final = 1_767_225_600.0
@@ -344,7 +345,8 @@ def _late(place: Scene) -> list[Outcome]:
 
 def _revoked(place: Scene) -> list[Outcome]:
     with place.guard() as guard, guard.session(request=FIX, task="fix-bug") as talk:
-        guard.ledger.revoke(session=talk.session.id, person="ada", reason="enough", now=place.now)
+        mark = Mark(MarkKind.SESSION, talk.session.id)
+        guard.ledger.revoke(talk.session.standing.principal.tenant, mark, person="ada", reason="enough", now=place.now)
         return [talk.call(*WRITE)]
 
 

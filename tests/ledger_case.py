@@ -8,8 +8,10 @@ Run as a program by tests that need another process:
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cxi.canonical import Digest, JsonValue, digest
 from cxi.errors import Refused
@@ -80,6 +82,7 @@ class Case:
         influences: tuple[str, ...] = (),
         mode: str = "enforce",
         hidden: dict[str, JsonValue] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> tuple[Manifest, Draw, LogEntry]:
         self.count += 1
         name_of_call = f"{self.prefix}-{self.count}"
@@ -102,6 +105,7 @@ class Case:
         draw = Draw(
             name_of_call, limit, window, repeat, asked.digest, asked.occurrence_key(), deadline, approval, touches, influences
         )
+        draw = replace(draw, **(more or {}))
         body: dict[str, JsonValue] = {
             "mode": mode,
             "tool": "files.write_file",

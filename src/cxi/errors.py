@@ -69,6 +69,10 @@ class Code(StrEnum):
     TASK_NONE = "TASK_NONE"
     GRANT_MISSING = "GRANT_MISSING"
     GRANT_EXHAUSTED = "GRANT_EXHAUSTED"
+    LIMIT_REACHED = "LIMIT_REACHED"
+    SEQUENCE_UNMET = "SEQUENCE_UNMET"
+    RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
+    NOT_YET = "NOT_YET"
     EVENT_REPEATED = "EVENT_REPEATED"
     KEY_REUSE_CONFLICT = "KEY_REUSE_CONFLICT"
     IN_FLIGHT = "IN_FLIGHT"
@@ -192,6 +196,18 @@ CODES: Final[MappingProxyType[Code, CodeRow]] = MappingProxyType(
             "neither the task, a standing rule nor an approval grants this tool", "start a task that grants it"
         ),
         Code.GRANT_EXHAUSTED: CodeRow("the grant's count or window is used up", "start a new task, or an approval"),
+        Code.LIMIT_REACHED: CodeRow(
+            "the call would take more than a limit of the grant gives: items in one call, a sum, or a count over many sessions",
+            "ask for less, wait until the limit's window has passed, or an approval",
+        ),
+        Code.SEQUENCE_UNMET: CodeRow(
+            "the grant holds only after another call was done in this session", "first do what the grant waits for"
+        ),
+        Code.RETRIES_EXHAUSTED: CodeRow(
+            "the same event failed more often than the grant lets it be tried again",
+            "look why it fails, then start a new task, or an approval",
+        ),
+        Code.NOT_YET: CodeRow("the grant does not hold at this hour, and will hold later", "wait until it holds"),
         Code.EVENT_REPEATED: CodeRow(
             "the same event happened already, and the grant does not cover another",
             "if the event is done, nothing; else a new task or an approval",
@@ -204,7 +220,7 @@ CODES: Final[MappingProxyType[Code, CodeRow]] = MappingProxyType(
         ),
         Code.CAPABILITY_USED: CodeRow("the capability or its nonce was used already", "propose the call again"),
         Code.EXPIRED: CodeRow("the session, grant, approval or lease is past its time", "start it again"),
-        Code.REVOKED: CodeRow("a person revoked the session, task, grant or capability", "start it again"),
+        Code.REVOKED: CodeRow("a person revoked the session, task, grant, capability, user, policy or epoch", "start it again"),
         Code.EPOCH_CHANGED: CodeRow(
             "a newer policy epoch is in force than the one this decision was made under",
             "start the gateway or the program anew: it runs under an older configuration",

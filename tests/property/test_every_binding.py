@@ -21,7 +21,7 @@ from cxi.canonical import digest
 from cxi.effects.snapshot import RecordingSnapshot, stale
 from cxi.errors import AuthorityError, Code, Reason, Refused
 from cxi.gate import Admissible, Proposal, Standing
-from cxi.ledger.base import Draw, Lease, Outcome, Recorded, State
+from cxi.ledger.base import Draw, Lease, Mark, MarkKind, Outcome, Recorded, State
 from cxi.log.entry import EntryType, LogEntry
 from cxi.manifest import Manifest, Principal
 from cxi.provenance import RequestChannel, TrustedRequest, open_request
@@ -382,7 +382,8 @@ def of_the_event(worlds: Worlds, ask: Ask, original: Admissible) -> Mutants:
         ledger.settle(lease, Outcome(State.DONE), settlement, case.now)
     again = replace(following, **fresh)
     yield "the event again, with a count of one", consume(replace(manifest, invocation=again), limit=1), {Code.EVENT_REPEATED}
-    ledger.revoke(session=ask.session.id, person="ana", reason="enough", now=case.now)
+    tenant = ask.session.standing.principal.tenant
+    ledger.revoke(tenant, Mark(MarkKind.SESSION, ask.session.id), person="ana", reason="enough", now=case.now)
     yield "a revoked session", consume(replace(manifest, invocation=again)), {Code.REVOKED}
     ask.session.close()
     yield "a closed session", consume(replace(manifest, invocation=again)), {Code.SESSION_UNKNOWN}

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from cxi.canonical import digest
 from cxi.errors import AuthorityError, Code, Refused
 from cxi.ledger import model
-from cxi.ledger.base import Lease, Outcome, Recorded, State
+from cxi.ledger.base import Lease, Mark, MarkKind, Outcome, Recorded, State
 from cxi.ledger.model import Ask, Book
 from cxi.ledger.sqlite import SqliteLedger
 from cxi.log.chain import Verified, verify
@@ -94,7 +94,9 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.book.rows) > 3)
     @rule(what=st.sampled_from([("s-2", ""), ("s-1", "g-2"), ("", "g-2")]))
     def revoke(self, what: tuple[str, str]) -> None:
-        self.ledger.revoke(session=what[0], grant=what[1], person="ana", reason="enough", now=self.now)
+        session, grant = what
+        mark = Mark(MarkKind.GRANT, grant, session) if grant else Mark(MarkKind.SESSION, session)
+        self.ledger.revoke(TENANT, mark, person="ana", reason="enough", now=self.now)
         self.book = replace(self.book, revoked=self.book.revoked | {what})
 
     @rule(

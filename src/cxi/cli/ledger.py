@@ -60,6 +60,8 @@ def revoke(
     config: Config = "",
 ) -> None:
     """No further effect in a session, or from one of its grants."""
+    from cxi.ledger.base import Mark, MarkKind
+
     with open_book(config) as book:
         drawn = book.ledger.grants_of(session)
         if drawn is None:
@@ -70,7 +72,8 @@ def revoke(
         if grant and grant not in known:
             fail(f"no grant `{grant}`; one of {', '.join(f'`{name}`' for name in sorted(known)) or 'none'}")
             raise typer.Exit(1)
-        book.ledger.revoke(session=session, grant=grant, person=getpass.getuser(), reason=reason, now=time.time())
+        mark = Mark(MarkKind.GRANT, grant, session) if grant else Mark(MarkKind.SESSION, session)
+        book.ledger.revoke(book.config.tenant, mark, person=getpass.getuser(), reason=reason, now=time.time())
     say(f"revoked: {session} {grant}".rstrip())
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from cxi.errors import Code, ConfigError, OutcomeUnknown, Reason
 from cxi.guard import Outcome
 from cxi.lab.arena import Arena, FoldingWorld, Tools, arena, define, permit_calls
+from cxi.ledger.base import Mark, MarkKind
 
 Input: TypeAlias = Mapping[str, Any]
 GRANTED: Final = 20
@@ -407,9 +408,9 @@ def _decisions(input: Input, *, sibling: bool) -> Seen:
         if not sibling:
             for call in calls:
                 if call["id"] in rejected:
-                    guard.ledger.revoke(
-                        session=talk.session.id, grant=f"case/it.{call['tool']}", person="operator", reason="rejected", now=0.0
-                    )
+                    mark = Mark(MarkKind.GRANT, f"case/it.{call['tool']}", talk.session.id)
+                    tenant = talk.session.standing.principal.tenant
+                    guard.ledger.revoke(tenant, mark, person="operator", reason="rejected", now=0.0)
         outcomes = {call["id"]: talk.call(f"it.{call['tool']}", call["args"]) for call in calls}
         _expect(all(outcome.kind == "done" for call, outcome in outcomes.items() if call not in rejected), "the others run")
         _expect(len(tools.calls) == len(calls) - (0 if sibling else len(rejected)), "each runs once")

@@ -8,13 +8,15 @@
 - INVARIANT (unknown-blocks): what is leased or unknown blocks its occurrence key, the event without its session, in every session
   of the tenant's user until it is settled or a person says how it ended: a crashed program never gets its old session back.
 - `consume` compares the policy epoch's row in its own transaction: an older epoch is refused.
-- A failed call certainly did not happen: its draw does not count against the grant's limit, and its idempotency key may be used
-  again for the same action. Its sequence number, nonce, capability and approval stay used.
+- A failed call certainly did not happen: its draw does not count against the grant's limit nor against a `Limit`, and its
+  idempotency key may be used again for the same action. Its sequence number, nonce, capability and approval stay used.
+- Counts, sums, sequences, schedules and retries are judged by `consume`, in its own transaction: nobody else can judge them.
+- What can be revoked is a `Mark`; `marks_of` names every mark that stops a call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -38,6 +40,69 @@ class State(StrEnum):
     EXPIRED = "expired"
 
 
+class MarkKind(StrEnum):
+    """What can be revoked."""
+
+    CAPABILITY = "capability"  # a capability's digest, or a delegation's revocation id
+    GRANT = "grant"  # a grant's id, anywhere in the tenant
+    SESSION = "session"
+    TASK = "task"
+    USER = "user"
+    POLICY = "policy"  # a policy's @id: no effect that this policy permitted
+    EPOCH = "epoch"  # the epoch's counter, as decimal digits
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One thing that may be revoked, within a tenant.
+
+    Attributes:
+        kind: What it is.
+        key: Its name.
+        session: Narrows a grant to one session; empty elsewhere.
+    """
+
+    kind: MarkKind
+    key: str
+    session: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.key or (self.session and self.kind is not MarkKind.GRANT):
+            raise ValueError("a mark names something, and only a grant is narrowed to a session")
+
+    def __str__(self) -> str:
+        return f"{self.kind} `{self.key}`" + (f" of session `{self.session}`" if self.session else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One bound that `consume` judges in its own transaction.
+
+    Attributes:
+        scope: What is counted together within the tenant, `s-1/fix-bug/files.write_file` or `standing/pay#amount`.
+        amount: What this draw takes, not negative: 1 for a count, the items of a batch, minor units of a sum of money.
+        most: The most that the scope gives within the window.
+        window: Seconds; 0 means for ever.
+    """
+
+    scope: str
+    amount: int
+    most: int
+    window: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.amount < 0:
+            raise ValueError("a draw takes nothing back")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A sequence: at least `times` draws of `grant` in the same session are done."""
+
+    grant: str
+    times: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Draw:
     """What `consume` needs beside the manifest.
@@ -53,6 +118,14 @@ class Draw:
         approval: Id of the approval that is spent with it, or empty.
         touches: (kind, key) of the records and paths that the effect touches, for the origin index.
         influences: Names of the sources that influenced the call, for the origin index.
+        limits: Bounds beside the grant's own count and window.
+        after: What must have been done before in this session.
+        not_before: The first instant at which it may be drawn; 0 means no bound.
+        not_after: The first instant at which it may no longer be drawn; 0 means no bound.
+        retries: How many earlier attempts of the same event key may have failed; None means no bound.
+        task: The open task's name, or empty.
+        delegations: The revocation ids of the delegation chain.
+        lineage: (session, grant) of each delegating grant, the first giver first; revoking any of them stops this call.
     """
 
     call: str
@@ -65,6 +138,30 @@ class Draw:
     approval: str = ""
     touches: tuple[tuple[str, str], ...] = ()
     influences: tuple[str, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    after: tuple[Requirement, ...] = ()
+    not_before: Instant = 0.0
+    not_after: Instant = 0.0
+    retries: int | None = None
+    task: str = ""
+    delegations: tuple[str, ...] = ()
+    lineage: tuple[tuple[str, str], ...] = ()
+
+
+def marks_of(manifest: Manifest, draw: Draw) -> tuple[Mark, ...]:
+    """Every mark that would stop this call."""
+    principal, invocation, effect = manifest.action.principal, manifest.invocation, manifest.effect
+    lineage = (*draw.lineage, (principal.session, invocation.grant))
+    found = [
+        *(Mark(MarkKind.CAPABILITY, key) for key in (invocation.capability, *draw.delegations)),
+        *(Mark(MarkKind.GRANT, grant, narrowed) for session, grant in lineage for narrowed in ("", session)),
+        *(Mark(MarkKind.SESSION, session) for session, _ in lineage),
+        *((Mark(MarkKind.TASK, draw.task),) if draw.task else ()),
+        Mark(MarkKind.USER, principal.user),
+        *(Mark(MarkKind.POLICY, policy) for policy in effect.authorized_by),
+        Mark(MarkKind.EPOCH, str(effect.policy_epoch[0])),
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +236,60 @@ class Receipt:
     carriage: str
 
 
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """What the ledger itself knows of a call.
+
+    Attributes:
+        call: Its id in the log.
+        session: Its session.
+        user: The session's user.
+        agent: The session's agent.
+        grant: The grant that it was drawn from.
+        state: Where it stands.
+        manifest: Its manifest's digest.
+        seq: The admission's place in the log.
+        drawn: When it was drawn.
+        settled: The settlement's place in the log; None where there is none.
+        writer: The instance that admitted it.
+    """
+
+    call: str
+    session: str
+    user: str
+    agent: str
+    grant: str
+    state: State
+    manifest: Digest
+    seq: int
+    drawn: Instant
+    settled: int | None
+    writer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """How much a ledger holds for one tenant.
+
+    Attributes:
+        calls: How many calls stand in each state; states without one are left out.
+        sessions: How many sessions were opened.
+        open_sessions: How many of them are open.
+        entries: How many entries the whole log has.
+        revoked: How many marks are revoked.
+        epoch: The epoch in force.
+        bytes: What the whole ledger takes on the disk.
+    """
+
+    calls: Mapping[State, int]
+    sessions: int
+    open_sessions: int
+    entries: int
+    revoked: int
+    epoch: tuple[int, Digest] | None
+    bytes: int
+
+
 class Ledger(Protocol):
     """The one store of what has been used. All methods raise `LedgerError` where the storage fails: the gate refuses."""
 
@@ -176,14 +327,17 @@ class Ledger(Protocol):
         In one durable transaction, in this order:
 
         1. the tenant's epoch row equals the manifest's, else `EPOCH_CHANGED`;
-        2. the session is open and bound to the manifest's principal, else `SESSION_UNKNOWN`; nothing in question is revoked,
-           else `REVOKED`; `now` is before the deadline, else `EXPIRED`;
+        2. the session is open and bound to the manifest's principal, and the sessions of its lineage are not closed, else
+           `SESSION_UNKNOWN`; none of `marks_of` is revoked, else `REVOKED`; `now` is before the deadline and `not_after`, else
+           `EXPIRED`, and not before `not_before`, else `NOT_YET`;
         3. a used idempotency key: another action is `KEY_REUSE_CONFLICT`; the same action is `Recorded` where `repeat` is
            `replay` and it is done, `IN_FLIGHT` while leased, `OUTCOME_UNKNOWN` where it is unknown, else `EVENT_REPEATED`;
            a call that failed or that a person released gave its key back for the same action;
         4. an equal occurrence key, of whichever session, that is leased is `IN_FLIGHT`, unknown is `OUTCOME_UNKNOWN`;
         5. the grant's draws are under its limit in its window, else `EVENT_REPEATED` where this event key happened
-           already, else `GRANT_EXHAUSTED`; the manifest's sequence is the next one, and nonce and capability are new, else
+           already, else `GRANT_EXHAUSTED`; each `Limit` in order has room for its amount, else `LIMIT_REACHED`; each
+           `Requirement` is met, else `SEQUENCE_UNMET`; no more attempts of this event key have failed than `retries`, else
+           `RETRIES_EXHAUSTED`; the manifest's sequence is the next one, and nonce and capability are new, else
            `CAPABILITY_USED`; an approval is unspent, else `CAPABILITY_USED`;
         6. the capability is leased, the touches are indexed, the entry is chained, all is synced.
         """
@@ -211,8 +365,36 @@ class Ledger(Protocol):
         """
         ...
 
-    def revoke(self, *, session: str = "", grant: str = "", person: str, reason: str, now: Instant) -> None:
-        """No further lease in this session (and of this grant, where one is named); with no session, of this grant anywhere."""
+    def revoke(self, tenant: str, mark: Mark, *, person: str, reason: str, now: Instant) -> None:
+        """No further lease that this mark stops (`marks_of`); what was launched runs to its outcome. Logged as PERSON."""
+        ...
+
+    def calls(
+        self, tenant: str, *, states: Collection[State] = (), session: str = "", call: str = "", most: int = 1000
+    ) -> Sequence[CallRecord]:
+        """The calls of a tenant, newest first.
+
+        Args:
+            tenant: Whose.
+            states: Only calls in one of these; empty means any.
+            session: Only of this session; empty means any.
+            call: Only the one with this id; empty means any.
+            most: No more than this many.
+        """
+        ...
+
+    def stats(self, tenant: str) -> Stats:
+        """How much there is."""
+        ...
+
+    def vacuum(self, before: Instant, now: Instant) -> int:
+        """Drop what no check needs any more: settled calls drawn before an instant whose sessions are closed.
+
+        The log stays whole, and tells of it. What a window still counts errs on the side of counting too much.
+
+        Returns:
+            How many calls were dropped.
+        """
         ...
 
     def touched(self, tenant: str) -> Mapping[tuple[str, str], tuple[str, ...]]:

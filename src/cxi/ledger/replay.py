@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cxi.canonical import Digest, JsonValue
-from cxi.ledger.base import State
-from cxi.log.entry import ChainedEntry, EntryType
+from cxi.ledger.base import MarkKind, State
+from cxi.log.entry import ChainedEntry, EntryType, LogEntry
 from cxi.log.finding import Finding, FindingKind
 
 TOKENS = 2  # a call that is no longer leased left its nonce and its capability in `used`
@@ -55,7 +55,7 @@ class Standing:
         draws: (grant, sequence) by the admission's seq.
         epochs: (counter, digest) by tenant.
         closed: Sessions that are closed.
-        revoked: (session, grant).
+        revoked: (tenant, kind, key, session).
         used: How many tokens.
     """
 
@@ -64,7 +64,7 @@ class Standing:
     draws: Mapping[int, tuple[str, int]]
     epochs: Mapping[str, tuple[int, Digest]]
     closed: frozenset[str]
-    revoked: frozenset[tuple[str, str]]
+    revoked: frozenset[tuple[str, str, str, str]]
     used: int
 
 
@@ -86,7 +86,7 @@ def read_standing(database: sqlite3.Connection) -> Standing:
         draws=draws,
         epochs={row[0]: (row[1], row[2]) for row in database.execute("SELECT tenant, counter, digest FROM epoch")},
         closed=frozenset(row[0] for row in database.execute("SELECT id FROM session WHERE closed = 1")),
-        revoked=frozenset((row[0], row[1]) for row in database.execute("SELECT session, grant_id FROM revoked")),
+        revoked=frozenset(database.execute("SELECT tenant, kind, key, session FROM revoked")),
         used=int(database.execute("SELECT count(*) FROM used").fetchone()[0]),
     )
 
@@ -105,7 +105,7 @@ class Replay:
     _places: dict[str, int] = field(default_factory=dict)  # by call, its latest admission
     _epochs: dict[str, tuple[int, tuple[JsonValue, ...]]] = field(default_factory=dict)  # by tenant, the entry and what it tells
     _closed: dict[str, int] = field(default_factory=dict)
-    _revoked: dict[tuple[str, str], int] = field(default_factory=dict)
+    _revoked: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
 
     def watch(self, entries: Iterable[ChainedEntry]) -> Iterator[ChainedEntry]:
         """The same entries, read on their way."""
@@ -136,7 +136,9 @@ class Replay:
             case EntryType.PERSON if body.get("act") == "release":
                 self._move(self._places.get(entry.call), body, None)
             case EntryType.PERSON if body.get("act") == "revoke":
-                self._revoked[entry.session, str(body.get("grant", ""))] = seq
+                self._revoked[_mark(entry)] = seq
+            case EntryType.PERSON if body.get("act") == "vacuum":
+                self._drop(body.get("until"))
             case EntryType.EPOCH:
                 epoch = body.get("epoch")
                 self._epochs[str(body.get("tenant"))] = (seq, tuple(epoch) if isinstance(epoch, list) else ())
@@ -150,6 +152,15 @@ class Replay:
         state = body.get("state")
         if isinstance(admission, int) and row is not None and isinstance(state, str):
             self._calls[admission] = Row(row.call, row.session, row.manifest, state, settled or row.settled)
+
+    def _drop(self, until: JsonValue) -> None:
+        """What a vacuum took away: the settled calls of sessions that were closed, up to an admission."""
+        if not isinstance(until, int):
+            return
+        over = (str(State.LEASED), str(State.OUTCOME_UNKNOWN))
+        for seq, row in list(self._calls.items()):
+            if seq <= until and row.session in self._closed and row.state not in over:
+                del self._calls[seq]
 
     def _of_calls(self, standing: Standing) -> Iterator[Finding]:
         for seq, told in self._calls.items():
@@ -176,9 +187,19 @@ class Replay:
         for session, seq in self._closed.items():
             if session not in standing.closed:
                 yield _finding(seq, f"session `{session}` was closed, and it is not in the ledger as closed")
-        for (session, grant), seq in self._revoked.items():
-            if (session, grant) not in standing.revoked:
-                yield _finding(seq, f"the revocation of `{session or grant}` is gone from the ledger")
+        anywhere = {("", *mark) for _, *mark in standing.revoked}
+        for (tenant, kind, key, session), seq in self._revoked.items():
+            if (tenant, kind, key, session) not in (standing.revoked if tenant else anywhere):
+                yield _finding(seq, f"the revocation of the {kind} `{key}` is gone from the ledger")
+
+
+def _mark(entry: LogEntry) -> tuple[str, str, str, str]:
+    """(tenant, kind, key, session) of a revocation. Entries of before there were kinds name a grant, a session or both."""
+    body = entry.body
+    if "kind" in body:
+        return str(body.get("tenant")), str(body["kind"]), str(body.get("key")), entry.session
+    grant = str(body.get("grant", ""))
+    return ("", MarkKind.GRANT, grant, entry.session) if grant else ("", MarkKind.SESSION, entry.session, "")
 
 
 def _finding(seq: int, detail: str) -> Finding:

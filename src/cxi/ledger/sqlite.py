@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, cast
@@ -29,11 +29,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from cxi.canonical import Digest, JsonValue, canonicalize, digest_bytes
 from cxi.errors import AuthorityError, LedgerError, MalformedError, Refused
-from cxi.ledger.base import Draw, Lease, Outcome, Receipt, Recorded, State
-from cxi.ledger.examine import IS_OPEN, KEYED, LAST_DRAW, examine, read_answer, read_state, tokens
+from cxi.ledger.base import CallRecord, Draw, Lease, Mark, Outcome, Receipt, Recorded, State, Stats
+from cxi.ledger.book import drop_settled, give_back, read_calls, read_stats, take
+from cxi.ledger.examine import IS_OPEN, KEYED, LAST_DRAW, Clear, examine, read_answer, read_state, tokens
 from cxi.ledger.machine import PERSONS, SETTLEMENTS, Event, step
 from cxi.ledger.replay import Standing, read_standing
-from cxi.ledger.schema import APPLICATION, SCHEMA, VERSION
+from cxi.ledger.schema import APPLICATION, MIGRATIONS, SCHEMA, VERSION
 from cxi.ledger.writer import Writer, hold_if_gone, marks
 from cxi.log.checkpoint import CheckpointFile, Head, claimed
 from cxi.log.commitment import SALT_BYTES, commit
@@ -71,7 +72,7 @@ class SqliteLedger:
         except OSError as error:
             raise LedgerError(f"`{self._writers}`: {error.strerror}") from error
         try:
-            self._store = Store(path, SCHEMA, application=APPLICATION, version=VERSION)
+            self._store = Store(path, SCHEMA, application=APPLICATION, version=VERSION, migrations=MIGRATIONS)
             try:
                 self._origin = self._name_log()
                 self._refuse_losses(left)
@@ -172,13 +173,13 @@ class SqliteLedger:
         content = _content(LogEntry(entry.kind, entry.call, entry.session, {**entry.body, "manifest": named}), now)
         with self._store.durable() as database:
             answer = examine(database, manifest, draw, time)
-            if not isinstance(answer, int):
+            if not isinstance(answer, Clear):
                 return answer
             # 6. lease, touches and log entry, all in this transaction
             leased = step(State.MINTED, Event.CONSUME)
             seq, digest = self._chain(database, content, EntryType.ADMISSION, draw.call)
             database.execute(
-                "INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+                "INSERT INTO call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)",
                 (
                     seq,
                     draw.call,
@@ -186,7 +187,7 @@ class SqliteLedger:
                     principal.session,
                     invocation.grant,
                     invocation.sequence,
-                    answer,
+                    answer.drawn,
                     draw.action,
                     invocation.event_key,
                     draw.occurrence,
@@ -196,8 +197,11 @@ class SqliteLedger:
                     self._instance,
                     *tokens(invocation, draw),
                     json.dumps([draw.touches, draw.influences]) if draw.touches else None,
+                    json.dumps(answer.taken) if answer.taken else None,
                 ),
             )
+            if answer.taken:
+                take(database, principal.tenant, seq, answer.taken)
         self._writer.mark(seq, digest)
         return Lease(manifest, named, draw.call, seq, draw.deadline)
 
@@ -214,7 +218,8 @@ class SqliteLedger:
         answer = _write_answer(outcome.answer)
         with self._store.riding() as database:
             row = database.execute(
-                "SELECT call.state, call.idempotency_key, log.hash, call.touches, call.nonce, call.capability, call.approval"
+                "SELECT call.state, call.idempotency_key, log.hash, call.taken, call.touches,"
+                " call.nonce, call.capability, call.approval"
                 " FROM call JOIN log ON log.seq = call.seq"
                 " WHERE call.seq = ? AND call.id = ? AND call.manifest = ?",
                 (lease.seq, lease.call, lease.manifest_digest),
@@ -239,7 +244,10 @@ class SqliteLedger:
                 " touches = NULL WHERE seq = ?",
                 (str(following), seq, answer if row[1] is not None else None, lease.seq),
             )
-            _spread(database, lease.manifest.action.principal.tenant, lease.call, row[3], row[4:])
+            tenant = lease.manifest.action.principal.tenant
+            _spread(database, tenant, lease.call, lease.seq, row[4], row[5:])
+            if row[3] is not None and following is State.FAILED:
+                give_back(database, tenant, lease.seq, row[3])
         return Receipt(
             call=lease.call,
             manifest=lease.manifest_digest,
@@ -262,32 +270,54 @@ class SqliteLedger:
         if event is None:
             raise AuthorityError(f"an unknown outcome ends as `done`, `failed` or `released`, not as `{state}`")
         with self._store.durable() as database:
-            query = f"SELECT seq, session, state FROM call WHERE {IS_OPEN} AND id = ?"  # noqa: S608
+            query = f"SELECT seq, tenant, session, state, taken FROM call WHERE {IS_OPEN} AND id = ?"  # noqa: S608
             row = database.execute(query, (call,)).fetchone()
             if row is None:
                 raise AuthorityError(f"`{call}` is no call whose outcome is unknown")
-            seq, session, before = row
+            seq, tenant, session, before, taken = row
             following = step(read_state(before), event)
             if isinstance(following, Refused):
                 raise AuthorityError(f"`{call}`: {following.reasons[0].detail}")
             database.execute("UPDATE call SET state = ? WHERE seq = ?", (str(following), seq))
+            if taken is not None and following is State.FAILED:
+                give_back(database, tenant, seq, taken)
             body = {"act": "release", "person": person, "reason": reason, "state": str(following)}
             mark = self._tell(database, EntryType.PERSON, call, session, body, now)
         self._writer.mark(*mark)
 
-    def revoke(self, *, session: str = "", grant: str = "", person: str, reason: str, now: Instant) -> None:
-        """See `Ledger.revoke`.
-
-        Raises:
-            AuthorityError: where neither is named.
-        """
-        if not session and not grant:
-            raise AuthorityError("name the session or the grant to revoke")
+    def revoke(self, tenant: str, mark: Mark, *, person: str, reason: str, now: Instant) -> None:
+        """See `Ledger.revoke`."""
         with self._store.durable() as database:
-            database.execute("INSERT OR IGNORE INTO revoked VALUES (?, ?)", (session, grant))
-            body = {"act": "revoke", "grant": grant, "person": person, "reason": reason}
-            mark = self._tell(database, EntryType.PERSON, "", session, body, now)
-        self._writer.mark(*mark)
+            row = (tenant, str(mark.kind), mark.key, mark.session)
+            database.execute("INSERT OR IGNORE INTO revoked VALUES (?, ?, ?, ?)", row)
+            body: dict[str, JsonValue] = {"act": "revoke", "tenant": tenant, "kind": row[1], "key": mark.key}
+            body |= {"person": person, "reason": reason}
+            told = self._tell(database, EntryType.PERSON, "", mark.session, body, now)
+        self._writer.mark(*told)
+
+    # --- what it holds ---------------------------------------------------------------------------------------------------
+
+    def calls(
+        self, tenant: str, *, states: Collection[State] = (), session: str = "", call: str = "", most: int = 1000
+    ) -> Sequence[CallRecord]:
+        """See `Ledger.calls`."""
+        return read_calls(self._store.rows, tenant, states=states, session=session, call=call, most=most)
+
+    def stats(self, tenant: str) -> Stats:
+        """See `Ledger.stats`."""
+        with self._store.riding() as database:
+            return read_stats(database, tenant)
+
+    def vacuum(self, before: Instant, now: Instant) -> int:
+        """See `Ledger.vacuum`. The file does not shrink: what it frees, it uses again."""
+        with self._store.durable() as database:
+            until, dropped = drop_settled(database, milliseconds(before))
+            if not dropped:
+                return 0
+            body: dict[str, JsonValue] = {"act": "vacuum", "until": until, "calls": dropped}
+            told = self._tell(database, EntryType.PERSON, "", "", body, now)
+        self._writer.mark(*told)
+        return dropped
 
     def grants_of(self, session: str) -> frozenset[str] | None:
         """The grants that a session drew from; None where no such session was ever opened."""
@@ -491,7 +521,7 @@ class SqliteLedger:
                     "UPDATE call SET state = ?, nonce = NULL, capability = NULL, approval = NULL, touches = NULL WHERE seq = ?",
                     (str(following), seq),
                 )
-                _spread(database, tenant, call, touches, held)
+                _spread(database, tenant, call, seq, touches, held)
                 body = {"alarm": str(following), "state": str(following), "writer": writer, "admission": seq}
                 mark = self._tell(database, EntryType.ALARM, call, session, body, now)
         if mark is not None:
@@ -510,9 +540,11 @@ def _index(
     database.executemany("INSERT OR IGNORE INTO touch VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def _spread(database: sqlite3.Connection, tenant: str, call: str, touches: str | None, held: Iterable[str | None]) -> None:
+def _spread(
+    database: sqlite3.Connection, tenant: str, call: str, seq: int, touches: str | None, held: Iterable[str | None]
+) -> None:
     """Move what a leased call's row held to where it stays."""
-    database.executemany("INSERT INTO used VALUES (?)", [(token,) for token in held if token is not None])
+    database.executemany("INSERT INTO used VALUES (?, ?)", [(token, seq) for token in held if token is not None])
     if touches is not None:
         places, influences = json.loads(touches)
         _index(database, tenant, [(kind, key) for kind, key in places], tuple(influences), call)

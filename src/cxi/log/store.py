@@ -18,8 +18,9 @@ import os
 import sqlite3
 import stat
 import threading
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
 from cxi.errors import LedgerError
@@ -37,7 +38,16 @@ _CREATING: Final = threading.Lock()
 class Store:
     """One open database file. Thread-safe."""
 
-    def __init__(self, path: Path, schema: str, *, application: int, version: int, secure_delete: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        schema: str,
+        *,
+        application: int,
+        version: int,
+        migrations: Mapping[int, str] = MappingProxyType({}),
+        secure_delete: bool = False,
+    ) -> None:
         """Open the file, made where there is none.
 
         Args:
@@ -45,6 +55,7 @@ class Store:
             schema: `CREATE` statements for a new file.
             application: `PRAGMA application_id`: whose file it is.
             version: `PRAGMA user_version` of the schema.
+            migrations: By an older version, the statements that make the next one of it.
             secure_delete: Whether what is deleted is overwritten.
 
         Raises:
@@ -63,7 +74,7 @@ class Store:
                 self._connection = sqlite3.connect(
                     path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
                 )
-            self._set_up(schema, application, version, secure_delete=secure_delete)
+            self._set_up(schema, application, version, migrations, secure_delete=secure_delete)
         except (sqlite3.Error, OSError) as error:
             self._drop()
             raise self._fault(error) from error
@@ -134,7 +145,7 @@ class Store:
             raise LedgerError(f"`{self.path}` was opened before a fork; open it anew in the child")
         return self._connection
 
-    def _set_up(self, schema: str, application: int, version: int, *, secure_delete: bool) -> None:
+    def _set_up(self, schema: str, application: int, version: int, migrations: Mapping[int, str], *, secure_delete: bool) -> None:
         database = self.connection()
         database.execute(f"PRAGMA secure_delete={'ON' if secure_delete else 'OFF'}").fetchall()
         for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "synchronous=FULL", "temp_store=MEMORY"):
@@ -146,14 +157,14 @@ class Store:
         with self.durable():
             found = int(database.execute("PRAGMA application_id").fetchone()[0])
             if found == 0 and not database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
-                for statement in schema.split(";\n"):
-                    if statement.strip():
-                        database.execute(statement)
+                _execute_all(database, schema)
                 database.execute(f"PRAGMA application_id={application}")
                 database.execute(f"PRAGMA user_version={version}")
             elif found != application:
                 raise LedgerError(f"`{self.path}` is another program's database")
-        written = int(database.execute("PRAGMA user_version").fetchone()[0])
+            while (written := int(database.execute("PRAGMA user_version").fetchone()[0])) < version and written in migrations:
+                _execute_all(database, migrations[written])
+                database.execute(f"PRAGMA user_version={written + 1}")
         if written != version:
             raise LedgerError(
                 f"`{self.path}` has schema version {written}, this program knows {version} alone; give it a new `state` folder"
@@ -246,6 +257,13 @@ class Transaction:
 
     def __copy__(self) -> Self:
         raise TypeError("a transaction is used once")
+
+
+def _execute_all(database: sqlite3.Connection, statements: str) -> None:
+    """Run statements that end with `;` and a line's end, inside the present transaction."""
+    for statement in statements.split(";\n"):
+        if statement.strip():
+            database.execute(statement)
 
 
 def own_folder(folder: Path) -> None:

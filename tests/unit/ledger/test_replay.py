@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from cxi.errors import LedgerError
-from cxi.ledger.base import State
+from cxi.ledger.base import Mark, MarkKind, State
 from cxi.ledger.replay import Replay
 from cxi.ledger.sqlite import CHECKPOINTS, SqliteLedger
 from cxi.log.checkpoint import CheckpointFile, check
@@ -33,7 +33,7 @@ def worked(tmp_path: Path) -> Iterator[SqliteLedger]:
     case.lease("e")
     ledger.release("a-4", "ana", "looked", State.DONE, 4.0)
     ledger.close_session("s-2", 4.0)
-    ledger.revoke(grant="g", person="ana", reason="over", now=4.0)
+    ledger.revoke(TENANT, Mark(MarkKind.GRANT, "g"), person="ana", reason="over", now=4.0)
     yield ledger
     ledger.close()
 

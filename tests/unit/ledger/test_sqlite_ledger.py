@@ -16,7 +16,7 @@ import pytest
 import ledger_case
 from cxi.canonical import digest
 from cxi.errors import AuthorityError, LedgerError
-from cxi.ledger.base import Lease, Outcome, Receipt, Recorded, State
+from cxi.ledger.base import Lease, Mark, MarkKind, Outcome, Receipt, Recorded, State
 from cxi.ledger.sqlite import SqliteLedger
 from cxi.log.chain import Verified, verify
 from cxi.log.entry import EntryType, LogEntry
@@ -85,29 +85,56 @@ def test_a_session_is_opened_again_only_with_the_same_binding(ledger: SqliteLedg
 
 
 @pytest.mark.parametrize(
-    ("revoked", "hits"),
+    ("kind", "key", "session", "hits"),
     [
-        ({"session": "s-1"}, True),
-        ({"session": "s-1", "grant": "fix/files.write_file"}, True),
-        ({"grant": "fix/files.write_file"}, True),
-        ({"session": "s-1", "grant": "other"}, False),
-        ({"session": "s-2"}, False),
-        ({"session": "s-2", "grant": "fix/files.write_file"}, False),
+        (MarkKind.SESSION, "s-1", "", True),
+        (MarkKind.GRANT, "fix/files.write_file", "s-1", True),
+        (MarkKind.GRANT, "fix/files.write_file", "", True),
+        (MarkKind.GRANT, "other", "s-1", False),
+        (MarkKind.GRANT, "s-1", "", False),
+        (MarkKind.SESSION, "s-2", "", False),
+        (MarkKind.GRANT, "fix/files.write_file", "s-2", False),
+        (MarkKind.CAPABILITY, digest("mine"), "", True),
+        (MarkKind.CAPABILITY, digest("another"), "", False),
+        (MarkKind.CAPABILITY, "d-1", "", True),
+        (MarkKind.CAPABILITY, "d-2", "", True),
+        (MarkKind.CAPABILITY, "d-3", "", False),
+        (MarkKind.GRANT, "main/files.write_file", "", True),
+        (MarkKind.GRANT, "main/files.write_file", "s-0", True),
+        (MarkKind.GRANT, "main/files.write_file", "s-1", False),
+        (MarkKind.SESSION, "s-0", "", True),
+        (MarkKind.TASK, "fix", "", True),
+        (MarkKind.TASK, "other", "", False),
+        (MarkKind.USER, "ana", "", True),
+        (MarkKind.USER, "maintainer", "", False),
+        (MarkKind.POLICY, "src-and-tests", "", True),
+        (MarkKind.POLICY, "other", "", False),
+        (MarkKind.EPOCH, "1", "", True),
+        (MarkKind.EPOCH, "2", "", False),
     ],
 )
-def test_a_revocation_ends_exactly_what_it_names(ledger: SqliteLedger, case, revoked: dict[str, str], hits: bool) -> None:
-    ledger.revoke(**revoked, person="ana", reason="enough", now=2.0)
-    assert codes(case.consume()) == (("REVOKED",) if hits else ("Lease",))
+def test_a_revocation_ends_exactly_what_it_names(
+    ledger: SqliteLedger, case, kind: MarkKind, key: str, session: str, hits: bool
+) -> None:
+    ledger.revoke(TENANT, Mark(kind, key, session), person="ana", reason="enough", now=2.0)
+    more = {"task": "fix", "delegations": ("d-1", "d-2"), "lineage": (("s-0", "main/files.write_file"),)}
+    assert codes(case.consume(capability=digest("mine"), more=more)) == (("REVOKED",) if hits else ("Lease",))
 
 
-def test_a_revocation_names_something(ledger: SqliteLedger) -> None:
-    with pytest.raises(AuthorityError):
-        ledger.revoke(person="ana", reason="all of it", now=2.0)
+def test_a_revocation_is_its_tenants_own(ledger: SqliteLedger, case) -> None:
+    ledger.revoke("other", Mark(MarkKind.USER, "ana"), person="ana", reason="enough", now=2.0)
+    assert codes(case.consume()) == ("Lease",)
+
+
+@pytest.mark.parametrize(("kind", "key", "session"), [(MarkKind.SESSION, "", ""), (MarkKind.USER, "ana", "s-1")])
+def test_a_mark_names_something_and_only_a_grant_is_narrowed(kind: MarkKind, key: str, session: str) -> None:
+    with pytest.raises(ValueError, match="mark"):
+        Mark(kind, key, session)
 
 
 def test_what_was_launched_before_a_revocation_runs_to_its_outcome(ledger: SqliteLedger, case) -> None:
     lease = case.lease()
-    ledger.revoke(session="s-1", person="ana", reason="enough", now=2.0)
+    ledger.revoke(TENANT, Mark(MarkKind.SESSION, "s-1"), person="ana", reason="enough", now=2.0)
     assert case.settle(lease).state is State.DONE
 
 
