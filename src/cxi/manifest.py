@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from cxi.canonical import Digest, JsonValue, canonicalize, compose, digest, digest_bytes
+from cxi.canonical import Digest, JsonValue, canonicalize, digest, digest_bytes
 from cxi.values.base import Value
 
 Instant: TypeAlias = float  # seconds since the epoch, UTC
@@ -302,6 +302,7 @@ class Manifest:
     invocation: Invocation
     carriage: Digest | None = None
     version: int = field(default=1)
+    _canonical: bytes = field(default=b"", init=False, repr=False, compare=False)
     _digest: Digest = field(default="", init=False, repr=False, compare=False)
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -320,13 +321,11 @@ class Manifest:
 
     @property
     def canonical(self) -> bytes:
-        """The canonical bytes of `to_json`; the action's are known already."""
-        return compose(
-            {
-                **{key: canonicalize(part) for key, part in self._members().items()},
-                "action": self.action.canonical,
-            }
-        )
+        """The canonical bytes of `to_json`; those of the action, whose key is the first, are known already."""
+        if not self._canonical:
+            rest = canonicalize(self._members())
+            object.__setattr__(self, "_canonical", b'{"action":%b,%b' % (self.action.canonical, rest[1:]))
+        return self._canonical
 
     @property
     def digest(self) -> Digest:

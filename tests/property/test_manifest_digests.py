@@ -210,3 +210,10 @@ def test_each_part_of_an_effect_commitment_that_an_approval_binds_is_in_its_dige
         replace(effect, principal=effect.principal + "x"),
     ):
         assert changed.digest != effect.digest
+
+
+@given(manifests())
+def test_bytes_that_are_put_together_are_those_of_the_whole(manifest: Manifest) -> None:
+    assert manifest.canonical == canonicalize(manifest.to_json())
+    assert manifest.digest == digest(manifest.to_json())
+    assert manifest.action.digest == digest(manifest.action.to_json())
