@@ -84,7 +84,7 @@ PROMISES: Final = (
         "self.protected",
         "threat-model.md",
         "no admitted atom touches CXI's own files, through links too, and no policy lifts that",
-        ("tests/attacks/test_own_files.py",),
+        ("tests/attacks/test_own_files.py", "tests/attacks/test_kept_decisions.py"),
     ),
     Promise(
         "self.state-outside",

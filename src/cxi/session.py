@@ -37,12 +37,13 @@ from cxi.effects.base import World
 from cxi.effects.realized import differences, tells
 from cxi.effects.snapshot import RecordingSnapshot, stale
 from cxi.errors import AuthorityError, Code, LedgerError, MalformedError, NotStarted, OutcomeUnknown, Reason, Refused
-from cxi.gate import Admissible, Cleared, Gate, NoOp, Proposal, Reach, Standing, touched_by
+from cxi.gate import Admissible, Cleared, Decision, Gate, NoOp, Proposal, Reach, Standing, touched_by
 from cxi.ledger.base import Lease, Ledger, Outcome, Receipt, Recorded, State
 from cxi.log.commitment import Opening, conceal, conceal_bytes
 from cxi.log.entry import EntryType, LogEntry
 from cxi.manifest import Action, Assurance, CanonicalCall, FieldValue, Instant, Manifest, Principal, Role
 from cxi.provenance import Channel, RequestChannel, Segment, Source, TrustedRequest, open_request
+from cxi.recall import Recall
 from cxi.sinks.base import Answer, Clearance
 from cxi.values.base import Value
 from cxi.values.hidden import visible
@@ -185,6 +186,7 @@ class Session:
         self._starts = 0
         self._acted = False  # whether a sink call of the open task was admitted
         self._selected: set[str] = set()  # the trusted selections that the open task has made
+        self._recall = Recall()
         self._later: deque[tuple[str, Callable[[], object]]] = deque()  # calls, and what is still to be written of them
         self._unwritten: dict[str, str] = {}  # calls of which it could not be written, and why
         wiring.ledger.open_session(
@@ -395,7 +397,13 @@ class Session:
         prior = wiring.ledger.recorded(self.id, key) if key else None
         snapshot = RecordingSnapshot(wiring.world_of(tool), wiring.root, wiring.case_sensitive, wiring.normalizes)
         proposal = Proposal(call, tool, arguments, key, prior)
-        decision = wiring.gate.decide(proposal, standing, snapshot, now)
+        pin = wiring.gate.pins.get(tool)
+        decision: Decision | None = self._recall.find(proposal, standing, pin, wiring.world_of(tool))
+        if decision is None:
+            decision = wiring.gate.decide(proposal, standing, snapshot, now)
+            if isinstance(decision, Cleared):
+                with self._lock:
+                    self._recall.keep(decision, standing, pin, snapshot.answers)
         match decision:
             case Refused():
                 reach = wiring.gate.reach(proposal, snapshot)

@@ -88,4 +88,3 @@ def _slot(
     normalizes: bool,  # noqa: ARG001
 ) -> _Slot:
     return _Slot()
-

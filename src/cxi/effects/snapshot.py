@@ -63,6 +63,11 @@ class RecordingSnapshot:
         return MappingProxyType(self._reads)
 
     @property
+    def answers(self) -> Mapping[Question, Answer]:
+        """What was asked so far, with the whole answers."""
+        return MappingProxyType(self._answers)
+
+    @property
     def digest(self) -> Digest:
         """Digest of the read set so far."""
         return read_set_digest(self.reads)
@@ -89,7 +94,7 @@ class RecordingSnapshot:
         known = self._answers.get(question, _UNASKED)
         if known is not _UNASKED:
             return known  # type: ignore[return-value]  # the one thing that is no answer
-        answer = self._answers[question] = _answer(self._world, question)
+        answer = self._answers[question] = ask(self._world, question)
         return answer
 
 
@@ -100,10 +105,15 @@ def read_set_digest(reads: Mapping[Question, Digest]) -> Digest:
 
 def stale(reads: Mapping[Question, Digest], world: World) -> tuple[Question, ...]:
     """The questions that the world answers differently now, in the order in which they were asked."""
-    return tuple(question for question, before in reads.items() if _digest(_answer(world, question)) != before)
+    return tuple(question for question, before in reads.items() if _digest(ask(world, question)) != before)
 
 
-def _answer(world: World, question: Question) -> Answer:
+def ask(world: World, question: Question) -> Answer:
+    """The world's answer to one question.
+
+    Raises:
+        ValueError: for a question of no kind that there is.
+    """
     kind = question[0]
     if kind == "entry":
         return world.entry(question[1])
