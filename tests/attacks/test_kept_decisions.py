@@ -34,13 +34,13 @@ def swap_in_the_state_folder(case: Case) -> None:
     for number in range(state.stat().st_nlink - (case.root / "docs").stat().st_nlink):
         (case.root / f"docs/sub-{number}").mkdir()
     read(case)
-    (case.root / "docs").rename(case.root / "docs-before")
+    (case.root / "docs").rename(case.root.parent / "docs-before")
     state.rename(case.root / "docs")
     (case.root / "docs/d.md").write_text("planted")
 
 
 def swap_the_folder_for_a_link(case: Case) -> None:
-    (case.root / "docs").rename(case.root / "docs-before")
+    (case.root / "docs").rename(case.root.parent / "docs-before")
     (case.root / "docs").symlink_to(case.guard.config.state)
 
 
