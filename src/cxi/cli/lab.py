@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cxi.cli.output import GREEN, RED, YELLOW, Json, fail, give, note, say
+from cxi.cli.output import DIM, GREEN, RED, YELLOW, Json, fail, give, note, say
 
 app = typer.Typer(help="experiments: what does it stop, and at what cost?", no_args_is_help=True)
 
@@ -62,4 +62,45 @@ def ledger_model(
         say(f"{counts['states']:,} states, {counts['transitions']:,} transitions, {counts['invariants']} invariants", GREEN)
         for violation in result["violations"]:
             fail(str(violation))
+    raise typer.Exit(0 if result["ok"] else 1)
+
+
+@app.command("ledger-faults")
+def ledger_faults(
+    backend: Annotated[str, typer.Option("--backend", help="`sqlite`, or `postgres`")] = "sqlite",
+    seconds: Annotated[float, typer.Option("--seconds", min=1, help="about how long what runs against the clock takes")] = 20.0,
+    consumes: Annotated[
+        int, typer.Option("--consumes", min=0, help="the contention alone: this many keys, each tried by every process")
+    ] = 0,
+    processes: Annotated[int, typer.Option("--processes", min=1, max=64, help="of the contention")] = 2,
+    seed: Annotated[int, typer.Option("--seed", help="for what is drawn at random")] = 1,
+    json: Json = False,
+) -> None:
+    """Faults that are really made, and a sink that counts by itself: kill -9, contention, full and damaged disks, clocks."""
+    from cxi.lab.faults.ground import GROUNDS, Plan
+    from cxi.lab.ledger_faults import run
+
+    if backend not in GROUNDS:
+        fail(f"no backend `{backend}`; one of {', '.join(f'`{name}`' for name in GROUNDS)}")
+        raise typer.Exit(2)
+    result = run(GROUNDS[backend](), Plan(seconds, seed, consumes, processes, note))
+    if json:
+        give(result)
+    else:
+        for row in result["cases"]:
+            codes = ", ".join(f"{code} {count}" for code, count in row["refusals"].items())
+            say(
+                f" {'!!' if row['violations'] else 'ok'}  {row['case']:<52} tried {row['tried']:<7} leases {row['leases']:<7}"
+                f" again {row['recorded']:<4} effects {row['effects']:<7} {codes}",
+                RED if row["violations"] else GREEN,
+            )
+            if row["how"]:
+                say(f"     {row['how']}", DIM)
+        counts = result["denominators"]
+        say(", ".join(f"{name} {count:,}" for name, count in counts.items() if isinstance(count, int)))
+        for violation in result["violations"]:
+            fail(str(violation))
+    if result["interrupted"]:
+        fail("interrupted: what is shown was done until then")
+        raise typer.Exit(130)
     raise typer.Exit(0 if result["ok"] else 1)
