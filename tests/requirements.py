@@ -455,6 +455,12 @@ PROMISES: Final = (
         ),
     ),
     Promise(
+        "ledger.faults",
+        "ledger-and-log.md",
+        "killed at any step, on full, read-only or damaged disks, under contention: one call, one effect, by an independent count",
+        ("tests/unit/lab/test_ledger_faults.py",),
+    ),
+    Promise(
         "ledger.one-sync",
         "ledger-and-log.md",
         "exactly one sync before the sink runs",

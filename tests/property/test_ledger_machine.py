@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from cxi.canonical import digest
 from cxi.errors import AuthorityError, Code, Refused
 from cxi.ledger import model
-from cxi.ledger.base import Lease, Mark, MarkKind, Outcome, Recorded, State
+from cxi.ledger.base import Lease, Limit, Mark, MarkKind, Outcome, Recorded, Requirement, State, marks_of
 from cxi.ledger.model import Ask, Book
 from cxi.ledger.sqlite import SqliteLedger
 from cxi.log.chain import Verified, verify
@@ -26,6 +26,19 @@ NAMES = st.sampled_from(["a", "b"])
 KEYS = st.sampled_from(["", "", "k-1", "k-2"])
 REPEATS = st.sampled_from(["refuse", "replay", "allow"])
 LIMITS = st.integers(min_value=1, max_value=3)
+BOUNDS = st.sampled_from(
+    [
+        (),
+        (),
+        (),
+        (Limit("calls", 1, 3),),
+        (Limit("sum", 3, 7, 5.0), Limit("calls", 1, 4)),
+        (Limit("sum", 2, 9), Limit("sum", 4, 9, 5.0)),
+    ]
+)
+AFTER = st.sampled_from([(), (), (), (Requirement("g-1"),), (Requirement("g-2", 2),)])
+SCHEDULES = st.sampled_from([(0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (104.0, 0.0), (0.0, 106.0)])
+RETRIES = st.sampled_from([None, None, 0, 1])
 WINDOWS = st.sampled_from([0.0, 0.0, 5.0])
 
 
@@ -92,12 +105,21 @@ class LedgerMachine(RuleBasedStateMachine):
             self.book = replace(self.book, sessions=self.book.sessions - {session})
 
     @precondition(lambda self: len(self.book.rows) > 3)
-    @rule(what=st.sampled_from([("s-2", ""), ("s-1", "g-2"), ("", "g-2")]))
-    def revoke(self, what: tuple[str, str]) -> None:
-        session, grant = what
-        mark = Mark(MarkKind.GRANT, grant, session) if grant else Mark(MarkKind.SESSION, session)
+    @rule(
+        mark=st.sampled_from(
+            [
+                Mark(MarkKind.SESSION, "s-2"),
+                Mark(MarkKind.GRANT, "g-2", "s-1"),
+                Mark(MarkKind.GRANT, "g-2"),
+                Mark(MarkKind.EPOCH, "2"),
+                Mark(MarkKind.TASK, "fix"),
+                Mark(MarkKind.USER, "another"),
+            ]
+        )
+    )
+    def revoke(self, mark: Mark) -> None:
         self.ledger.revoke(TENANT, mark, person="ana", reason="enough", now=self.now)
-        self.book = replace(self.book, revoked=self.book.revoked | {what})
+        self.book = replace(self.book, revoked=self.book.revoked | {mark})
 
     @rule(
         name=NAMES,
@@ -112,6 +134,11 @@ class LedgerMachine(RuleBasedStateMachine):
         stale=st.booleans(),
         late=st.sampled_from([False, False, False, True]),
         again=st.sampled_from(["", "", "", "nonce", "approval"]),
+        bounds=BOUNDS,
+        after=AFTER,
+        schedule=SCHEDULES,
+        retries=RETRIES,
+        task=st.sampled_from(["", "fix"]),
     )
     def consume(
         self,
@@ -127,6 +154,11 @@ class LedgerMachine(RuleBasedStateMachine):
         stale: bool,
         late: bool,
         again: str,
+        bounds: tuple[Limit, ...],
+        after: tuple[Requirement, ...],
+        schedule: tuple[float, float],
+        retries: int | None,
+        task: str,
     ) -> None:
         epoch = self.old_epochs[0] if stale else self.book.epoch
         assert epoch is not None
@@ -148,6 +180,8 @@ class LedgerMachine(RuleBasedStateMachine):
             nonce="0" * 32 if again == "nonce" else "",
             approval="p-1" if again == "approval" else "",
         )
+        not_before, not_after = schedule
+        draw = replace(draw, limits=bounds, after=after, not_before=not_before, not_after=not_after, retries=retries, task=task)
         ask = Ask(
             draw.call,
             session,
@@ -162,7 +196,12 @@ class LedgerMachine(RuleBasedStateMachine):
             window,
             repeat,
             tokens=frozenset({manifest.invocation.nonce, *([draw.approval] if draw.approval else [])}),
-            marks=frozenset({(session, ""), (session, grant), ("", grant)}),
+            marks=frozenset(marks_of(manifest, draw)),
+            limits=bounds,
+            after=after,
+            not_before=not_before,
+            not_after=not_after,
+            retries=retries,
         )
         expected = model.consume(self.book, ask, now=self.now, writer=f"life-{self.lives}")
         answer = self.ledger.consume(manifest, draw, entry, self.now)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, Final, TypeAlias
 
+from cxi.ledger.base import Mark, MarkKind
 from cxi.ledger.model import ALL, EXPECTED, Act, Ask, Bounds, Hand, Invariant, Rule, Whole, acts, begin, step, violations
 
 Result: TypeAlias = dict[str, Any]
@@ -38,10 +39,14 @@ def bounds(*, capabilities: int = 2, actors: int = 3, limit: int = 2, ticks: int
         ticks: How often time passes.
         power_cuts: How often the whole machine stops.
     """
-    first = Ask("c1", "s", "g", "e", "write e", 0, (0, ""), 0, "k", limit, repeat="replay", marks=frozenset({"session s"}))
-    elsewhere = replace(first, capability="c3", session="t", key="", marks=frozenset({"session t"}))
+    first = Ask("c1", "s", "g", "e", "write e", 0, (0, ""), 0, "k", limit, repeat="replay", marks=frozenset({_marked("s")}))
+    elsewhere = replace(first, capability="c3", session="t", key="", marks=frozenset({_marked("t")}))
     templates = (first, replace(first, capability="c2"), elsewhere)[:capabilities]
-    return Bounds(actors, templates, ticks=ticks, marks=("session s",), power_cuts=power_cuts)
+    return Bounds(actors, templates, ticks=ticks, marks=(_marked("s"),), power_cuts=power_cuts)
+
+
+def _marked(session: str) -> Mark:
+    return Mark(MarkKind.SESSION, session)
 
 
 @dataclass(frozen=True, slots=True)

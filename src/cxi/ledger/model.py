@@ -30,7 +30,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from cxi.errors import Code, Refused
-from cxi.ledger.base import State
+from cxi.ledger.base import Limit, Mark, Requirement, State
 from cxi.ledger.machine import PERSONS, SETTLEMENTS, Event, blocks, keeps_key
 from cxi.ledger.machine import step as move
 from cxi.manifest import Instant
@@ -115,6 +115,11 @@ class Ask:
         repeat: `refuse`, `replay` or `allow`.
         tokens: What is used once beside the capability itself: nonce, approval.
         marks: What a revocation of would stop it.
+        limits: Bounds beside the grant's own.
+        after: What must have been done before in the session.
+        not_before: The first instant at which it may be drawn; 0 for none.
+        not_after: The first at which it no longer may; 0 for none.
+        retries: How many earlier attempts may have failed; None for any.
     """
 
     capability: str
@@ -130,7 +135,16 @@ class Ask:
     window: float = 0.0
     repeat: str = "refuse"
     tokens: frozenset[str] = frozenset()
-    marks: frozenset[object] = frozenset()
+    marks: frozenset[Mark] = frozenset()
+    limits: tuple[Limit, ...] = ()
+    after: tuple[Requirement, ...] = ()
+    not_before: Instant = 0.0
+    not_after: Instant = 0.0
+    retries: int | None = None
+
+    def takes(self, scope: str) -> int:
+        """What it takes from a limit's scope: limits of one scope take from it once."""
+        return max((limit.amount for limit in self.limits if limit.scope == scope), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +170,7 @@ class Book:
 
     epoch: Epoch | None = None
     sessions: frozenset[str] = frozenset()
-    revoked: frozenset[object] = frozenset()
+    revoked: frozenset[Mark] = frozenset()
     rows: tuple[Row, ...] = ()
 
     def draws(self, session: str, grant: str) -> tuple[Row, ...]:
@@ -180,13 +194,9 @@ def consume(book: Book, ask: Ask, *, now: Instant, writer: str, rules: frozenset
     # 1. the epoch
     if Rule.EPOCH_COMPARED in rules and book.epoch != ask.epoch:
         return Code.EPOCH_CHANGED
-    # 2. session, revocation, deadline
-    if ask.session not in book.sessions:
-        return Code.SESSION_UNKNOWN
-    if Rule.REVOCATION_ASKED in rules and ask.marks & book.revoked:
-        return Code.REVOKED
-    if Rule.DEADLINE_ASKED in rules and now >= ask.deadline:
-        return Code.EXPIRED
+    # 2. session, revocation, deadline, schedule
+    if (code := _ended(book, ask, now, rules)) is not None:
+        return code
     # 3. the idempotency key
     if Rule.KEY_HELD in rules and ask.key:
         keyed = [row for row in book.rows if (row.ask.session, row.ask.key) == (ask.session, ask.key)]
@@ -197,19 +207,28 @@ def consume(book: Book, ask: Ask, *, now: Instant, writer: str, rules: frozenset
         for row in book.rows:
             if row.ask.occurrence == ask.occurrence and (code := blocks(row.state)) is not None:
                 return code
-    # 5. limit and window, sequence, and everything that is used once
+    # 5. limits and windows, what came before, sequence, and everything that is used once
     draws = book.draws(ask.session, ask.grant)
-    given = [row for row in draws if row.state is not State.FAILED and (not ask.window or row.drawn > now - ask.window)]
-    if Rule.LIMIT_COUNTED in rules and len(given) >= ask.limit:
-        same = (ask.session, ask.occurrence)
-        happened = any((row.ask.session, row.ask.occurrence) == same and row.state is not State.FAILED for row in book.rows)
-        return Code.EVENT_REPEATED if happened else Code.GRANT_EXHAUSTED
+    if Rule.LIMIT_COUNTED in rules and (code := _over(book, ask, draws, now)) is not None:
+        return code
+    if (code := _unmet(book, ask)) is not None:
+        return code
     if Rule.USED_ONCE in rules:
         tokens = {ask.capability, *ask.tokens}
         if ask.sequence != len(draws) + 1 or any(tokens & {row.ask.capability, *row.ask.tokens} for row in book.rows):
             return Code.CAPABILITY_USED
     # 6. the lease
     return replace(book, rows=(*book.rows, Row(ask, writer, now)))
+
+
+def _ended(book: Book, ask: Ask, now: Instant, rules: frozenset[Rule]) -> Code | None:
+    if ask.session not in book.sessions:
+        return Code.SESSION_UNKNOWN
+    if Rule.REVOCATION_ASKED in rules and ask.marks & book.revoked:
+        return Code.REVOKED
+    if (Rule.DEADLINE_ASKED in rules and now >= ask.deadline) or (ask.not_after and now >= ask.not_after):
+        return Code.EXPIRED
+    return Code.NOT_YET if ask.not_before and now < ask.not_before else None
 
 
 def _repeat(row: Row, ask: Ask) -> Row | Code | None:
@@ -220,6 +239,34 @@ def _repeat(row: Row, ask: Ask) -> Row | Code | None:
     if (code := blocks(row.state)) is not None:
         return code
     return row if ask.repeat == "replay" and row.state is State.DONE else Code.EVENT_REPEATED
+
+
+def _over(book: Book, ask: Ask, draws: tuple[Row, ...], now: Instant) -> Code | None:
+    """The first bound that has no room; a draw that failed counts against none."""
+
+    def counts(row: Row, window: float) -> bool:
+        return row.state is not State.FAILED and (not window or row.drawn > now - window)
+
+    if sum(counts(row, ask.window) for row in draws) >= ask.limit:
+        same = (ask.session, ask.occurrence)
+        happened = any((row.ask.session, row.ask.occurrence) == same and counts(row, 0.0) for row in book.rows)
+        return Code.EVENT_REPEATED if happened else Code.GRANT_EXHAUSTED
+    for limit in ask.limits:
+        used = sum(row.ask.takes(limit.scope) for row in book.rows if counts(row, limit.window))
+        if used + limit.amount > limit.most:
+            return Code.LIMIT_REACHED
+    return None
+
+
+def _unmet(book: Book, ask: Ask) -> Code | None:
+    """What had to be done before, and how often the event may be tried again."""
+    for needed in ask.after:
+        if sum(row.state is State.DONE for row in book.draws(ask.session, needed.grant)) < needed.times:
+            return Code.SEQUENCE_UNMET
+    tried = [row for row in book.rows if (row.ask.session, row.ask.occurrence) == (ask.session, ask.occurrence)]
+    if ask.retries is not None and sum(row.state is State.FAILED for row in tried) > ask.retries:
+        return Code.RETRIES_EXHAUSTED
+    return None
 
 
 def settle(book: Book, capability: str, state: State) -> Book | Refused:
@@ -337,7 +384,7 @@ class Bounds:
     life: int = 1
     ticks: int = 1
     epochs: int = 1
-    marks: tuple[object, ...] = ()
+    marks: tuple[Mark, ...] = ()
     power_cuts: int = 1
 
 

@@ -115,4 +115,3 @@ def _settles_not(at: Site, lease: Lease, state: State) -> None:
     except AuthorityError:
         return
     at.tally.expect(False, f"`{lease.call}` was settled a second time, or by another's answer")
-

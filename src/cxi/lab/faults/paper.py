@@ -16,7 +16,7 @@ from cxi.canonical import digest
 from cxi.errors import Code
 from cxi.lab.faults.delivery import TENANT, Delivery, told
 from cxi.lab.faults.ground import Ground, Plan, Site, Tally, settle_unknown, site
-from cxi.lab.faults.marks import revoke_grant
+from cxi.ledger.base import Mark, MarkKind
 
 _ONE: Final = Delivery("ticket", "a-1", sequence=1)
 
@@ -94,7 +94,7 @@ def _expired(at: Site) -> None:
 def _revoked(at: Site) -> None:
     ledger = at.ledger()
     at.perform(ledger, Delivery("first", "a-1", grant="pay"))
-    revoke_grant(ledger, "pay", time.time())
+    ledger.revoke(TENANT, Mark(MarkKind.GRANT, "pay"), person="operator", reason="enough", now=time.time())
     for call in ("a-2", "a-3"):
         _refused(at, told(at.perform(ledger, Delivery("second", call, grant="pay"))), Code.REVOKED)
 
