@@ -79,16 +79,18 @@ class Limit:
     """One bound that `consume` judges in its own transaction.
 
     Attributes:
-        scope: What is counted together within the tenant, `s-1/fix-bug/files.write_file` or `standing/pay#amount`.
+        scope: What is counted together within the tenant, `session:s-1/fix-bug/files.write_file` or `tenant/standing/pay#amount`.
         amount: What this draw takes, not negative: 1 for a count, the items of a batch, minor units of a sum of money.
         most: The most that the scope gives within the window.
         window: Seconds; 0 means for ever.
+        own: (session, grant) whose own draws count too, one each; the scope is then `scope_of` it. None where there are none.
     """
 
     scope: str
     amount: int
     most: int
     window: float = 0.0
+    own: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.amount < 0:
@@ -97,10 +99,16 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A sequence: at least `times` draws of `grant` in the same session are done."""
+    """A sequence: at least `times` draws of `grant` are done in a session; empty means the call's own."""
 
     grant: str
     times: int = 1
+    session: str = ""
+
+
+def scope_of(session: str, grant: str) -> str:
+    """The scope of a session's grant: what those draw from to whom it was delegated."""
+    return f"session:{session}/{grant}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +157,16 @@ class Draw:
 
 
 def marks_of(manifest: Manifest, draw: Draw) -> tuple[Mark, ...]:
-    """Every mark that would stop this call."""
+    """Every mark that would stop this call.
+
+    A task that is started again in its session draws from `…#2`: it is another grant there, and the same one in the tenant.
+    """
     principal, invocation, effect = manifest.action.principal, manifest.invocation, manifest.effect
     lineage = (*draw.lineage, (principal.session, invocation.grant))
     found = [
         *(Mark(MarkKind.CAPABILITY, key) for key in (invocation.capability, *draw.delegations)),
-        *(Mark(MarkKind.GRANT, grant, narrowed) for session, grant in lineage for narrowed in ("", session)),
+        *(Mark(MarkKind.GRANT, grant, session) for session, grant in lineage),
+        *(Mark(MarkKind.GRANT, name) for _, grant in lineage for name in (grant, grant.partition("#")[0])),
         *(Mark(MarkKind.SESSION, session) for session, _ in lineage),
         *((Mark(MarkKind.TASK, draw.task),) if draw.task else ()),
         Mark(MarkKind.USER, principal.user),
@@ -334,11 +346,11 @@ class Ledger(Protocol):
            `replay` and it is done, `IN_FLIGHT` while leased, `OUTCOME_UNKNOWN` where it is unknown, else `EVENT_REPEATED`;
            a call that failed or that a person released gave its key back for the same action;
         4. an equal occurrence key, of whichever session, that is leased is `IN_FLIGHT`, unknown is `OUTCOME_UNKNOWN`;
-        5. the grant's draws are under its limit in its window, else `EVENT_REPEATED` where this event key happened
-           already, else `GRANT_EXHAUSTED`; each `Limit` in order has room for its amount, else `LIMIT_REACHED`; each
-           `Requirement` is met, else `SEQUENCE_UNMET`; no more attempts of this event key have failed than `retries`, else
-           `RETRIES_EXHAUSTED`; the manifest's sequence is the next one, and nonce and capability are new, else
-           `CAPABILITY_USED`; an approval is unspent, else `CAPABILITY_USED`;
+        5. the grant's draws, and those from its `scope_of`, are under its limit in its window, else `EVENT_REPEATED` where
+           this event key happened already, else `GRANT_EXHAUSTED`; each `Limit` in order has room for its amount, else
+           `LIMIT_REACHED`; each `Requirement` is met, else `SEQUENCE_UNMET`; no more attempts of this event key have failed
+           than `retries`, else `RETRIES_EXHAUSTED`; the manifest's sequence is the next one, and nonce and capability are new,
+           else `CAPABILITY_USED`; an approval is unspent, else `CAPABILITY_USED`;
         6. the capability is leased, the touches are indexed, the entry is chained, all is synced.
         """
         ...

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, cast
 
 from cxi.canonical import Digest, JsonValue, digest_bytes
 from cxi.errors import Code, LedgerError, Refused
-from cxi.ledger.base import Draw, Limit, Recorded, State, marks_of
+from cxi.ledger.base import Draw, Limit, Recorded, State, marks_of, scope_of
 from cxi.ledger.machine import Event, blocks, keeps_key, step
 from cxi.log.entry import milliseconds
 from cxi.manifest import Invocation, Manifest
@@ -31,7 +31,7 @@ LAST_DRAW: Final = (
 
 _STANDING: Final = (
     "SELECT epoch.counter, epoch.digest, session.tenant, session.user, session.agent, session.closed,"
-    " EXISTS (SELECT 1 FROM revoked WHERE tenant = ?1)"
+    " EXISTS (SELECT 1 FROM revoked WHERE tenant = ?1), EXISTS (SELECT 1 FROM taken WHERE tenant = ?1 AND scope = ?3)"
     " FROM (SELECT 1) LEFT JOIN epoch ON epoch.tenant = ?1 LEFT JOIN session ON session.id = ?2"
 )
 _REVOKED: Final = "SELECT 1 FROM revoked WHERE tenant = ? AND kind = ? AND key = ? AND session = ?"
@@ -99,7 +99,9 @@ def examine(database: sqlite3.Connection, manifest: Manifest, draw: Draw, time: 
     """
     principal, invocation = manifest.action.principal, manifest.invocation
     session, grant = principal.session, invocation.grant
-    row = database.execute(_STANDING, (principal.tenant, session)).fetchone()
+    row = database.execute(_STANDING, (principal.tenant, session, scope_of(session, grant))).fetchone()
+
+    is_delegated = bool(row[7])
 
     # 1. the epoch
     if row[:2] != tuple(manifest.effect.policy_epoch):
@@ -125,7 +127,8 @@ def examine(database: sqlite3.Connection, manifest: Manifest, draw: Draw, time: 
     # 5. limits and windows, sequence, and everything that is used once
     row = database.execute(LAST_DRAW, (session, grant)).fetchone()
     last, drawn = row if row is not None else (0, 0)
-    if _given(database, session, grant, last, draw, time) >= draw.limit:
+    delegated = _sum(database, principal.tenant, scope_of(session, grant), draw.window, time) if is_delegated else 0
+    if _given(database, session, grant, last, draw.limit - delegated, draw.window, time) >= draw.limit - delegated:
         return _used_up(database, session, invocation, draw)
     taken = _take(database, principal.tenant, draw.limits, time) if draw.limits else ()
     if isinstance(taken, Refused):
@@ -213,29 +216,38 @@ def _used_up(database: sqlite3.Connection, session: str, invocation: Invocation,
     return Refused.of(code, f"grant `{grant}` gives {draw.limit}, and they are used", where=grant)
 
 
-def _given(database: sqlite3.Connection, session: str, grant: str, last: int, draw: Draw, time: int) -> int:
-    """How many draws count against the limit: all of the session or its window, but those that failed."""
-    if draw.window > 0:
-        since = time - milliseconds(draw.window)
-        return int(database.execute(_IN_WINDOW, (session, grant, since, draw.limit)).fetchone()[0])
-    if last < draw.limit:
+def _given(database: sqlite3.Connection, session: str, grant: str, last: int, limit: int, window: float, time: int) -> int:
+    """How many draws count against the limit: all of the session or its window, but those that failed. More than the limit are not told apart."""
+    if window > 0:
+        since = time - milliseconds(window)
+        return int(database.execute(_IN_WINDOW, (session, grant, since, max(limit, 0))).fetchone()[0])
+    if last < limit:
         return last
     return last - int(database.execute(_FAILED, (session, grant)).fetchone()[0])
+
+
+def _sum(database: sqlite3.Connection, tenant: str, scope: str, window: float, time: int) -> int:
+    """What a scope gave in a window; 0 for ever."""
+    row = database.execute(_SUM, (tenant, scope, _EVER)).fetchone()
+    if row is None or window <= 0:
+        return int(row[0]) if row is not None else 0
+    outside = database.execute(_SUM, (tenant, scope, time - milliseconds(window))).fetchone()
+    return int(row[0]) - (int(outside[0]) if outside is not None else 0)
 
 
 def _take(database: sqlite3.Connection, tenant: str, limits: tuple[Limit, ...], time: int) -> tuple[Taken, ...] | Refused:
     """What is taken from each limit's scope, or the first limit that has no room. Limits of one scope take from it once."""
     found: dict[str, Taken] = {}
     for limit in limits:
-        row = database.execute(_SUM, (tenant, limit.scope, _EVER)).fetchone()
-        running, drawn = row if row is not None else (0, 0)
-        used = running
-        if limit.window > 0:
-            row = database.execute(_SUM, (tenant, limit.scope, time - milliseconds(limit.window))).fetchone()
-            used -= row[0] if row is not None else 0
+        used = _sum(database, tenant, limit.scope, limit.window, time)
+        if limit.own is not None:
+            row = database.execute(LAST_DRAW, limit.own).fetchone()
+            last = int(row[0]) if row is not None else 0
+            used += _given(database, *limit.own, last, limit.most - used, limit.window, time)
         if used + limit.amount > limit.most:
             detail = f"`{limit.scope}` gives {limit.most}, and {used} are used: {limit.amount} more are too many"
             return Refused.of(Code.LIMIT_REACHED, detail, where=limit.scope)
+        running, drawn = database.execute(_SUM, (tenant, limit.scope, _EVER)).fetchone() or (0, 0)
         amount = max(limit.amount, found[limit.scope].amount if limit.scope in found else 0)
         found[limit.scope] = Taken(limit.scope, max(time, drawn), running + amount, amount)
     return tuple(found.values())
@@ -244,7 +256,8 @@ def _take(database: sqlite3.Connection, tenant: str, limits: tuple[Limit, ...], 
 def _unmet(database: sqlite3.Connection, session: str, invocation: Invocation, draw: Draw) -> Refused | None:
     """The sequence that the grant stands in, and how often its event may be tried again."""
     for needed in draw.after:
-        done = int(database.execute(_DONE, (session, needed.grant, needed.times)).fetchone()[0])
+        where = (needed.session or session, needed.grant)
+        done = int(database.execute(_DONE, (*where, needed.times)).fetchone()[0])
         if done < needed.times:
             detail = f"`{invocation.grant}` comes after {needed.times} of `{needed.grant}`, of which {done} are done"
             return Refused.of(Code.SEQUENCE_UNMET, detail, where=needed.grant)

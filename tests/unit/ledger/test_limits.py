@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cxi.ledger.base import Limit, Requirement, State
+from cxi.ledger.base import Limit, Requirement, State, scope_of
 from cxi.ledger.sqlite import SqliteLedger
 from ledger_case import Case, codes, open_ledger, start
 
@@ -184,3 +184,54 @@ def test_what_was_delegated_ends_with_the_session_that_delegated_it(ledger: Sqli
     assert codes(case.consume("a", more=lineage)) == ("Lease",)
     ledger.close_session("s-0", 2.0)
     assert codes(case.consume("b", more=lineage)) == ("SESSION_UNKNOWN",)
+
+
+OWN = ("s-0", "main/files.write_file")
+
+
+def test_a_giver_and_those_it_delegated_to_draw_from_one_count(ledger: SqliteLedger, case: Case) -> None:
+    start(ledger, "s-0")
+    shared = {"limits": (Limit(scope_of(*OWN), 1, 3, own=OWN),), "lineage": (OWN,)}
+    giver = {"session": "s-0", "grant": OWN[1], "limit": 3}
+    assert codes(case.consume("a", **giver)) == ("Lease",)
+    lease = case.lease("b", more=shared)
+    assert codes(case.consume("c", **giver)) == ("Lease",)
+    assert codes(case.consume("d", **giver)) == ("GRANT_EXHAUSTED",)
+    assert codes(case.consume("d", more=shared)) == ("LIMIT_REACHED",)
+    case.settle(lease, State.FAILED)
+    assert codes(case.consume("d", more=shared)) == ("Lease",)
+    assert codes(case.consume("e", **giver)) == ("GRANT_EXHAUSTED",)
+
+
+def test_a_givers_failed_draws_leave_room_for_those_it_delegated_to(ledger: SqliteLedger, case: Case) -> None:
+    start(ledger, "s-0")
+    shared = {"limits": (Limit(scope_of(*OWN), 1, 2, own=OWN),), "lineage": (OWN,)}
+    giver = {"session": "s-0", "grant": OWN[1], "limit": 2}
+    for _ in range(3):
+        case.settle(case.lease("a", **giver), State.FAILED)
+    assert codes(case.consume("b", more=shared)) == ("Lease",)
+    assert codes(case.consume("c", **giver)) == ("Lease",)
+    assert codes(case.consume("d", **giver)) == ("GRANT_EXHAUSTED",)
+    assert codes(case.consume("d", more=shared)) == ("LIMIT_REACHED",)
+
+
+def test_a_window_is_shared_with_those_it_was_delegated_to(ledger: SqliteLedger, case: Case) -> None:
+    start(ledger, "s-0")
+    shared = {"limits": (Limit(scope_of(*OWN), 1, 2, 10.0, OWN),), "lineage": (OWN,)}
+    giver = {"session": "s-0", "grant": OWN[1], "limit": 2, "window": 10.0}
+    assert codes(case.consume("a", now=2.0, **giver)) == ("Lease",)
+    assert codes(case.consume("b", now=5.0, more=shared)) == ("Lease",)
+    assert codes(case.consume("c", now=11.9, more=shared)) == ("LIMIT_REACHED",)
+    assert codes(case.consume("c", now=11.9, **giver)) == ("GRANT_EXHAUSTED",)
+    assert codes(case.consume("c", now=12.0, **giver)) == ("Lease",)
+    assert codes(case.consume("d", now=14.9, more=shared)) == ("LIMIT_REACHED",)
+    assert codes(case.consume("d", now=15.0, more=shared)) == ("Lease",)
+
+
+def test_a_sequence_may_look_at_the_givers_session(ledger: SqliteLedger, case: Case) -> None:
+    start(ledger, "s-0")
+    after = {"after": (Requirement("main/test", 1, "s-0"),)}
+    case.settle(case.lease("a", grant="main/test"))
+    assert codes(case.consume("b", more=after)) == ("SEQUENCE_UNMET",)
+    case.settle(case.lease("c", grant="main/test", session="s-0"))
+    assert codes(case.consume("b", more=after)) == ("Lease",)

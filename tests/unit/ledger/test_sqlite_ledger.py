@@ -620,3 +620,11 @@ def test_consume_syncs_exactly_once_and_a_settlement_never(tmp_path: Path) -> No
     assert syncs["consume"] == [1] * 5
     assert syncs["sink"] == [0] * 5
     assert riding
+
+
+def test_a_grant_that_is_revoked_in_the_tenant_is_revoked_in_every_later_start_of_its_task(ledger: SqliteLedger, case) -> None:
+    ledger.revoke(TENANT, Mark(MarkKind.GRANT, "fix/a.b", "s-1"), person="ana", reason="enough", now=2.0)
+    assert codes(case.consume("a", grant="fix/a.b")) == ("REVOKED",)
+    assert codes(case.consume("a", grant="fix/a.b#2")) == ("Lease",)
+    ledger.revoke(TENANT, Mark(MarkKind.GRANT, "fix/a.b"), person="ana", reason="enough", now=2.0)
+    assert codes(case.consume("b", grant="fix/a.b#2")) == ("REVOKED",)
