@@ -217,7 +217,7 @@ def _used_up(database: sqlite3.Connection, session: str, invocation: Invocation,
 
 
 def _given(database: sqlite3.Connection, session: str, grant: str, last: int, limit: int, window: float, time: int) -> int:
-    """How many draws count against the limit: all of the session or its window, but those that failed. More than the limit are not told apart."""
+    """How many draws count against the limit: all of the session or its window, but those that failed; about as far as it."""
     if window > 0:
         since = time - milliseconds(window)
         return int(database.execute(_IN_WINDOW, (session, grant, since, max(limit, 0))).fetchone()[0])
