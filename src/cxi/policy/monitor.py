@@ -3,11 +3,13 @@
 - Default deny, and forbid wins. INVARIANT (no-errors): only Allow with no errors permits; Cedar drops a `forbid` that raises an
   error and may still say Allow, so any error is a denial.
 - A denial names the policy by its `@id` and quotes its `@text`.
-- Entities and context are checked by Cedar against the request's own action in the schema: an attribute that is missing, mistyped
-  or unknown is an error, never silently absent. That costs a fifth of a decision and buys what validation presumes.
+- Entities and context are checked against the request's own action in the schema: an attribute that is missing, mistyped or
+  unknown is an error, never silently absent. That buys what validation presumes.
+- Our own evaluator answers what is certain: a conforming request (`cxi.policy.checker`), of which the policies that the index
+  finds (`cxi.policy.index`) each hold or do not (`cxi.policy.evaluator`). INVARIANT (cedar-last): at any doubt, whatever it is,
+  Cedar is asked anew and its answer stands; all errors are Cedar's, in its words.
 - INVARIANT (no-escapes): no key `__entity`, `__extn` or `__expr` reaches Cedar, which would read it as no record.
-- Policies, schema and registry are frozen, and Cedar reads no clock: the very same question, byte for byte, is asked once.
-- Ids and strings are any text: they are passed in JSON, never as Cedar's syntax.
+- Ids and strings are any text: they are passed to Cedar in JSON, never as Cedar's syntax.
 """
 
 from __future__ import annotations
@@ -24,13 +26,15 @@ from cedarpy import Decision, PolicySet, Schema, is_authorized
 from cxi.canonical import JsonValue
 from cxi.errors import Code, Reason, Refused
 from cxi.policy.base import Entity, Permitted, PolicyRequest
+from cxi.policy.checker import ESCAPES, Checker
+from cxi.policy.evaluator import Predicate, Unsupported, Unsure, compile_policy
+from cxi.policy.index import Index
 from cxi.policy.pattern import Question, meets_forbid
 from cxi.policy.rule import Policy
 from cxi.policy.schema import SchemaJson, narrow, parse
 from cxi.policy.slices import Slices
 from cxi.policy.vocabulary import CALL, KINDS
 
-ESCAPES: Final = frozenset({"__entity", "__extn", "__expr"})
 # What stands in the context where a request says nothing of it: nothing is known, given or open.
 ABSENT: Final[Mapping[str, Mapping[str, JsonValue]]] = {
     "field": {},
@@ -41,7 +45,7 @@ ABSENT: Final[Mapping[str, Mapping[str, JsonValue]]] = {
 }
 _RAISED: Final = re.compile(r"policy `policy(\d+)`:? ?(.*)", re.DOTALL)
 _SLICES: Final = 4096  # policy sets kept parsed
-_ANSWERS: Final = 4096  # answers of Cedar that are kept
+_PERMITS: Final = 4096  # answers that name the same permits are one object
 
 
 class InForce(Protocol):
@@ -55,12 +59,16 @@ class InForce(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """What Cedar answered: the decision, what it says of errors, and the policies that hold, by its own names."""
+class _Asked:
+    """What is known of one action before it is asked about.
 
-    decision: Decision
-    errors: tuple[str, ...]
-    holding: tuple[str, ...]
+    Attributes:
+        checker: What its requests must be; None where only Cedar can say.
+        exact: For a pattern's kind: the kind on one target, else empty.
+    """
+
+    checker: Checker | None
+    exact: str
 
 
 class CedarMonitor:
@@ -68,38 +76,92 @@ class CedarMonitor:
 
     Args:
         registry: The policies in force, validated against their schema.
-        whole: Ask all policies each time; the slow reference that slices are tested against.
+        own: Answer by our own evaluator where that is certain; without, Cedar is asked each time.
+        whole: Ask Cedar all policies each time; the slow reference that all else is tested against.
     """
 
-    def __init__(self, registry: InForce, *, whole: bool = False) -> None:
+    def __init__(self, registry: InForce, *, own: bool = True, whole: bool = False) -> None:
         self._policies: tuple[Policy, ...] = tuple(registry.policies.values())
         self._schema = registry.schema
+        self._own = own and not whole
         self._actions: frozenset[str] = frozenset(registry.schema[""]["actions"])
+        self._index = Index.of(self._policies if self._own else ())
+        self._predicates: list[Predicate | None] = [None] * len(self._policies)
         self._slices = Slices.of(self._policies)
         self._forbids = tuple(policy for policy in self._policies if policy.effect == "forbid")
         self._everything = tuple(range(len(self._policies))) if whole else None
-        self._answer = lru_cache(maxsize=_ANSWERS)(self._ask_cedar)
         self._handle = lru_cache(maxsize=_SLICES)(self._parse_slice)
         self._schema_of = lru_cache(maxsize=None)(self._parse_schema)
+        self._asked = lru_cache(maxsize=None)(self._know)
         self._met = lru_cache(maxsize=None)(self._forbids_of)
+        self._permitted = lru_cache(maxsize=_PERMITS)(self._permits)
 
     def decide(self, request: PolicyRequest) -> Permitted | Refused:
         """Answer one request."""
-        where = f"{request.action} {show(request.resource.id)}"
         if request.action not in self._actions:
-            return Refused.of(Code.POLICY_ERROR, f"the schema has no action `{show(request.action)}`", where=where)
+            return Refused.of(Code.POLICY_ERROR, f"the schema has no action `{show(request.action)}`", where=_where(request))
+        asked = self._asked(request.action)
+        context = request.context if len(request.context) == len(ABSENT) else {**ABSENT, **request.context}
+        answer = self._evaluate(request, asked.checker, context) if asked.checker is not None else None
+        if answer is None:
+            answer = self._ask(request, context)
+        return self._meet(request, context, answer) if asked.exact else answer
+
+    def _know(self, action: str) -> _Asked:
+        exact = KINDS[action].exact if action in KINDS else ""
+        return _Asked(Checker.of(self._schema, action) if self._own else None, exact)
+
+    def _evaluate(
+        self, request: PolicyRequest, checker: Checker, context: Mapping[str, Mapping[str, JsonValue]]
+    ) -> Permitted | Refused | None:
+        """Our own answer, or None where it is not certain."""
+        resource, agent, action = request.resource, request.agent, request.action
+        predicates = self._predicates
+        try:
+            above = checker.check(request, context)
+            holding = [
+                position
+                for position in self._index.find(agent, action, resource, above, context)
+                if (predicates[position] or self._compile(position))(
+                    agent, action, resource.type, resource.id, resource.attributes, above, context
+                )
+            ]
+        except Exception:  # noqa: BLE001  # INVARIANT (cedar-last): no error is an answer of ours
+            return None
+        return self._answer(tuple(sorted(set(holding))) if len(holding) > 1 else tuple(holding), request)
+
+    def _compile(self, position: int) -> Predicate:
+        try:
+            predicate = compile_policy(self._policies[position].parsed)
+        except Unsupported:
+            predicate = _unsure
+        self._predicates[position] = predicate
+        return predicate
+
+    def _answer(self, holding: tuple[int, ...], request: PolicyRequest) -> Permitted | Refused:
+        """What the policies that hold come to, where none raised an error. Forbid wins."""
+        if permitted := self._permitted(holding):
+            return permitted
+        where = _where(request)
+        forbids = [self._policies[position] for position in holding if self._policies[position].effect == "forbid"]
+        if forbids:
+            return Refused(tuple(_forbidden(policy, where) for policy in forbids))
+        if request.action.startswith(CALL):
+            return Refused.of(Code.CALL_NOT_PERMITTED, "no policy permits the call", where=where)
+        return Refused.of(Code.EFFECT_FORBIDDEN, "no policy permits it", where=where)
+
+    def _permits(self, holding: tuple[int, ...]) -> Permitted | None:
+        policies = [self._policies[position] for position in holding]
+        if not policies or any(policy.effect == "forbid" for policy in policies):
+            return None
+        return Permitted(tuple(sorted(policy.id for policy in policies)))
+
+    def _ask(self, request: PolicyRequest, context: Mapping[str, Mapping[str, JsonValue]]) -> Permitted | Refused:
+        """Cedar's answer; any error is a refusal."""
+        where = _where(request)
         unknown = next((key for key in request.context if key not in ABSENT), None)
         if unknown is not None:
             return Refused.of(Code.POLICY_ERROR, f"the context has no part `{show(unknown)}`", where=where)
-        context = {key: request.context.get(key, absent) for key, absent in ABSENT.items()}
-        met = self._meet(request, context, where)
-        asked = self._ask(request, context, where)
-        if met and isinstance(asked, Refused):
-            # A forbid that Cedar found as well is named once.
-            return Refused(tuple(dict.fromkeys((*asked.reasons, *met.reasons))))
-        return met or asked
-
-    def _ask(self, request: PolicyRequest, context: Mapping[str, JsonValue], where: str) -> Permitted | Refused:
         positions = self._everything if self._everything is not None else self._slices.of_request(request)
         resource = request.resource
         try:
@@ -109,38 +171,40 @@ class CedarMonitor:
             if (b"__e" in entities or b"__e" in record) and (escape := next(_escapes(request), None)):
                 detail = f"a value holds the key `{escape}`, which Cedar reads as an escape"
                 return Refused.of(Code.POLICY_ERROR, detail, where=where)
-            uids = (request.agent, request.action, resource.type, resource.id)
-            answer = self._answer(positions, uids, entities.decode(), record.decode())
+            asked = {
+                "principal": {"type": "Agent", "id": request.agent},
+                "action": {"type": "Action", "id": request.action},
+                "resource": {"type": resource.type, "id": resource.id},
+                "context": record.decode(),
+            }
+            result = is_authorized(asked, self._handle(positions), entities.decode(), self._schema_of(request.action))
         except (TypeError, ValueError) as error:  # no JSON, or a lone surrogate
             return Refused.of(Code.POLICY_ERROR, f"the request cannot be put to Cedar: {_clip(str(error))}", where=where)
         # Cedar names policies in no order; ours is the order of the sources.
-        reasons = list(self._errors(sorted(answer.errors), positions, where))
-        numbers = sorted(int(name.removeprefix("policy")) for name in answer.holding)
-        holding = [self._policies[positions[number]] for number in numbers]
-        reasons.extend(_forbidden(policy, where) for policy in holding if policy.effect == "forbid")
-        if answer.decision is Decision.Allow and not reasons:
-            return Permitted(tuple(sorted(policy.id for policy in holding)))
+        reasons = list(self._errors(sorted(result.diagnostics.errors), positions, where))
+        holding = sorted(positions[int(name.removeprefix("policy"))] for name in result.diagnostics.reasons)
+        if result.decision is Decision.Allow and not reasons:
+            return Permitted(tuple(sorted(self._policies[position].id for position in holding)))
         if reasons:
-            return Refused(tuple(reasons))
-        if answer.decision is not Decision.Deny:  # NoDecision always has errors; should it ever not, it is still no Allow
+            policies = [self._policies[position] for position in holding]
+            return Refused((*reasons, *(_forbidden(policy, where) for policy in policies if policy.effect == "forbid")))
+        if result.decision is not Decision.Deny:  # NoDecision always has errors; should it ever not, it is still no Allow
             return Refused.of(Code.POLICY_ERROR, "Cedar came to no decision", where=where)
-        if request.action.startswith(CALL):
-            return Refused.of(Code.CALL_NOT_PERMITTED, "no policy permits the call", where=where)
-        return Refused.of(Code.EFFECT_FORBIDDEN, "no policy permits it", where=where)
+        return self._answer(tuple(holding), request)
 
-    def _meet(self, request: PolicyRequest, context: Mapping[str, JsonValue], where: str) -> Refused | None:
+    def _meet(self, request: PolicyRequest, context: Mapping[str, JsonValue], asked: Permitted | Refused) -> Permitted | Refused:
         """For a glob: refuse unless each forbid is proven to miss it."""
-        if request.action not in KINDS or not KINDS[request.action].exact:
-            return None
         question = Question.of(request, context)
+        where = _where(request)
         if question is None:
-            return Refused.of(Code.POLICY_ERROR, "a pattern's request names no glob on its literal folder", where=where)
-        met = tuple(
-            _forbidden(policy, where, "could meet what policy")
-            for policy in self._met(request.action)
-            if meets_forbid(policy.parsed, question)
-        )
-        return Refused(met) if met else None
+            met = Refused.of(Code.POLICY_ERROR, "a pattern's request names no glob on its literal folder", where=where)
+        else:
+            found = [policy for policy in self._met(request.action) if meets_forbid(policy.parsed, question)]
+            if not found:
+                return asked
+            met = Refused(tuple(_forbidden(policy, where, "could meet what policy") for policy in found))
+        # A forbid that Cedar found as well is named once.
+        return Refused(tuple(dict.fromkeys((*asked.reasons, *met.reasons)))) if isinstance(asked, Refused) else met
 
     def _errors(self, errors: Sequence[str], positions: Sequence[int], where: str) -> Iterator[Reason]:
         for error in errors:
@@ -157,18 +221,6 @@ class CedarMonitor:
                 f"mend `{policy.id}` ({policy.file}:{policy.line})",
             )
 
-    def _ask_cedar(self, positions: tuple[int, ...], uids: tuple[str, str, str, str], entities: str, context: str) -> _Answer:
-        """INVARIANT (whole-question): the arguments are all that Cedar is asked, so equal ones have one answer."""
-        agent, action, kind, name = uids
-        asked = {
-            "principal": {"type": "Agent", "id": agent},
-            "action": {"type": "Action", "id": action},
-            "resource": {"type": kind, "id": name},
-            "context": context,
-        }
-        result = is_authorized(asked, self._handle(positions), entities, self._schema_of(action))
-        return _Answer(result.decision, tuple(result.diagnostics.errors), tuple(result.diagnostics.reasons))
-
     def _parse_slice(self, positions: tuple[int, ...]) -> PolicySet:
         # Cedar numbers policies in the order of the text, so `policyN` is the N-th position.
         return PolicySet.from_str("\n".join(self._policies[position].source for position in positions))
@@ -183,7 +235,18 @@ class CedarMonitor:
 
 def show(text: str) -> str:
     """An id on one line, with nothing that a reader cannot see."""
+    if text.isprintable() and "`" not in text:
+        return text
     return "".join(char if char.isprintable() and char != "`" else f"\\u{{{ord(char):x}}}" for char in text)
+
+
+def _where(request: PolicyRequest) -> str:
+    return f"{request.action} {show(request.resource.id)}"
+
+
+def _unsure(*_asked: object) -> bool:
+    """The predicate of a policy that is not compiled."""
+    raise Unsure
 
 
 def _forbidden(policy: Policy, where: str, verb: str = "policy") -> Reason:
