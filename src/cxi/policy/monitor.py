@@ -181,7 +181,7 @@ class CedarMonitor:
         except (TypeError, ValueError) as error:  # no JSON, or a lone surrogate
             return Refused.of(Code.POLICY_ERROR, f"the request cannot be put to Cedar: {_clip(str(error))}", where=where)
         # Cedar names policies in no order; ours is the order of the sources.
-        reasons = list(self._errors(sorted(result.diagnostics.errors), positions, where))
+        reasons = list(self._errors(sorted(result.diagnostics.errors, key=_raised_by), positions, where))
         holding = sorted(positions[int(name.removeprefix("policy"))] for name in result.diagnostics.reasons)
         if result.decision is Decision.Allow and not reasons:
             return Permitted(tuple(sorted(self._policies[position].id for position in holding)))
@@ -242,6 +242,11 @@ def show(text: str) -> str:
 
 def _where(request: PolicyRequest) -> str:
     return f"{request.action} {show(request.resource.id)}"
+
+
+def _raised_by(error: str) -> tuple[int, str]:
+    raised = _RAISED.search(error)
+    return (int(raised[1]) if raised else -1, error)
 
 
 def _unsure(*_asked: object) -> bool:
