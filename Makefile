@@ -10,7 +10,7 @@
 PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
-BENCHES ?= $(filter-out bench/arms.py,$(wildcard bench/*.py))
+BENCHES ?= $(filter-out bench/arms.py bench/agreement.py,$(wildcard bench/*.py))
 
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest

@@ -357,7 +357,7 @@ def policy(draw: Draw, about: Sequence[str]) -> str:
         f" {'when' if draw.random() < 0.7 else 'unless'} {{ {writer.truth(draw.randrange(4))} }}"
         for _ in range(draw.choice([0, 1, 1, 1, 2]))
     )
-    return f"{'permit' if draw.random() < 0.6 else 'forbid'} ({scope}){clauses};"
+    return f"{'permit' if draw.random() < 0.75 else 'forbid'} ({scope}){clauses};"
 
 
 @lru_cache(maxsize=4096)

@@ -370,6 +370,18 @@ PROMISES: Final = (
         ("tests/attacks/test_json_escapes_into_cedar.py",),
     ),
     Promise(
+        "policy.as-cedar",
+        "concepts.md",
+        "a decision is Cedar's over all policies, however it was found",
+        (
+            "tests/property/test_policy_evaluator.py",
+            "tests/property/test_policy_slices.py",
+            "tests/unit/policy/test_evaluator.py",
+            "tests/unit/policy/test_checker.py",
+            "tests/unit/policy/test_index.py",
+        ),
+    ),
+    Promise(
         "policy.strict",
         "configuration.md",
         "an unknown action, attribute or principal, a duplicate id and an empty registry are start-up errors",

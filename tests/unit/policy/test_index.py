@@ -121,7 +121,8 @@ def test_of_many_policies_only_those_whose_need_is_met_are_looked_at():
         *(f'permit (principal, action, resource) when {{ context.task.name == "t{n}" }};' for n in range(200)),
         *(f'forbid ({SCOPE}) when {{ context.field.path like "d{n}/*" }};' for n in range(200)),
         *(
-            f"permit ({SCOPE}) when {{ context.field.amount >= {10 * n} && context.field.amount < {10 * n + 10} && context.field.dry }};"
+            f"permit ({SCOPE}) when {{ context.field.amount >= {10 * n} && "
+            f"context.field.amount < {10 * n + 10} && context.field.dry }};"
             for n in range(200)
         ),
     ]
