@@ -30,10 +30,10 @@ from cxi.sinks.wire import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     SERVER_ERROR,
+    Lines,
     Oversized,
     RequestId,
     error_of,
-    read_lines,
     write_json,
 )
 
@@ -58,6 +58,7 @@ class Relay:
         self._outward = Outward(door, rules, self._upstreams, self._catalogue, self._inward)
         self._flights: dict[RequestId, Flight] = {}
         self._told: tuple[str, ...] = ()
+        self.lines = Lines(rules.max_message, self._take_now)
         self._level = ""
         self._background: set[asyncio.Task[None]] = set()
         for upstream in upstreams:
@@ -71,8 +72,18 @@ class Relay:
 
     async def run(self, reader: asyncio.StreamReader) -> None:
         """Take the client's messages until it closes."""
-        async for line in read_lines(reader, self._rules.max_message):
+        async for line in self.lines.read(reader):
             await self.take(line)
+
+    def _take_now(self, line: bytes) -> bool:
+        """Take a tool's call on the spot; all else is taken in its turn."""
+        request = read_client(line, self._rules.max_message)
+        if not isinstance(request, Request) or request.method != "tools/call":
+            return False
+        if request.id in self._flights or len(self._flights) >= MAX_IN_FLIGHT:
+            return False
+        self._begin(request)
+        return True
 
     async def take(self, line: bytes | Oversized) -> None:
         """Take one line of the client; never raises for what it holds."""
@@ -123,11 +134,15 @@ class Relay:
         if len(self._flights) >= MAX_IN_FLIGHT:
             await self._client.refuse(request.id, error_of(SERVER_ERROR, "too many requests are in flight"))
             return
+        task = self._begin(request)
+        if request.method == "initialize":
+            await task
+
+    def _begin(self, request: Request) -> asyncio.Task[None]:
         flight = Flight(request)
         self._flights[request.id] = flight
-        flight.task = asyncio.create_task(self._answer(flight), name=f"{request.method} {request.id}")
-        if request.method == "initialize":
-            await flight.task
+        flight.task = asyncio.create_task(self._answer(flight), name=request.method)
+        return flight.task
 
     async def _answer(self, flight: Flight) -> None:
         id, error, result = flight.request.id, b"", b""  # noqa: A001  # the field's own name

@@ -21,7 +21,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
@@ -146,6 +146,7 @@ async def relay_stdio(guard: Guard, request: str | None, task: str | None, stdin
         reader = await _reader(stdin)
         upstreams = _upstreams(guard)
         relay = Relay(session, _rules(guard), client, upstreams)
+        reader.offer = relay.lines.offer
         await _start(upstreams, stop, reader)
         if problems := relay.map_tools():
             raise ConfigError(*problems)
@@ -247,6 +248,11 @@ class _Reader(asyncio.StreamReader):
     def __init__(self) -> None:
         super().__init__(limit=_CHUNK)
         self.gone = asyncio.Event()
+        self.offer: Callable[[bytes], bool] | None = None
+
+    def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # which is what a pipe gives
+        if self.offer is None or not self.offer(data):
+            super().feed_data(data)
 
     def feed_eof(self) -> None:
         super().feed_eof()

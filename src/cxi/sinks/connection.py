@@ -23,10 +23,10 @@ from cxi.errors import Code, MalformedError, NotStarted, OutcomeUnknown, Reason
 from cxi.sinks.process import ServerProcess
 from cxi.sinks.wire import (
     METHOD_NOT_FOUND,
+    Lines,
     Message,
     Oversized,
     error_of,
-    read_lines,
     read_message,
     read_object,
     write_error,
@@ -132,6 +132,8 @@ class Connection:
         self._writing = asyncio.Lock()
         self._silent = 0
         self.lost: Reason | None = None
+        self._lines = Lines(limit, self._take_now)
+        process.offer_to(self._lines.offer)
         self._reading = asyncio.create_task(self._read(), name=f"{self.name}: reader")
 
     @property
@@ -264,7 +266,7 @@ class Connection:
     async def _read_all(self) -> Reason | None:
         nonsense = stray = count = 0
         pace = Pace(BURST, self._loop.time())
-        async for line in read_lines(self.process.reader, self._limit):
+        async for line in self._lines.read(self.process.reader):
             self._silent = 0
             count += 1
             if count % _YIELD_EVERY == 0:
@@ -287,6 +289,17 @@ class Connection:
                 if stray > STRAY_LIMIT:
                     return self._malformed(f"sent more than {STRAY_LIMIT} answers to nothing that was asked")
         return None
+
+    def _take_now(self, line: bytes) -> bool:
+        """Take an answer that was waited for; all else is read in its turn."""
+        try:
+            message = read_message(line)
+        except MalformedError:
+            return False
+        if message.method or not self._settle(message):
+            return False
+        self._silent = 0
+        return True
 
     def _settle(self, message: Message) -> bool:
         # An id is ours only if it is the very integer: "1", 1.0 and true are not 1.

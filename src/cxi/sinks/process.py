@@ -12,8 +12,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping, Sequence
+from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from cxi.errors import Code, NotStarted, Reason
 INHERITED: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 STDERR_KEPT: Final = 64 * 1024
 _CHUNK: Final = 16 * 1024
+_LIMIT: Final = 64 * 1024  # bytes that a stream holds before its pipe is left to fill
 
 
 def environment(configured: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
@@ -31,10 +32,21 @@ def environment(configured: Mapping[str, str], ours: Mapping[str, str]) -> dict[
     return {name: text for name, text in kept.items() if not text.startswith("()")} | dict(configured)
 
 
+class _Streams(SubprocessStreamProtocol):
+    """The program's streams; what it writes is offered to whoever can take it on the spot."""
+
+    offer: Callable[[bytes], bool] | None = None
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        if fd == 1 and self.offer is not None and isinstance(data, bytes) and self.offer(data):
+            return
+        super().pipe_data_received(fd, data)
+
+
 class ServerProcess:
     """One run of a server's program."""
 
-    def __init__(self, name: str, process: Process) -> None:
+    def __init__(self, name: str, process: Process, streams: _Streams) -> None:
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise ValueError("a server's three streams are pipes")
         self.name = name
@@ -42,6 +54,7 @@ class ServerProcess:
         self.writer = process.stdin
         self._stderr = process.stderr
         self._process = process
+        self._streams = streams
         self._tail = bytearray()
         self._drain = asyncio.create_task(self._drain_stderr(), name=f"{name}: stderr")
 
@@ -53,7 +66,9 @@ class ServerProcess:
             NotStarted: `SINK_DOWN`, if the system refuses.
         """
         try:
-            process = await asyncio.create_subprocess_exec(
+            loop = asyncio.get_running_loop()
+            transport, streams = await loop.subprocess_exec(
+                lambda: _Streams(limit=_LIMIT, loop=loop),
                 *command,
                 stdin=PIPE,
                 stdout=PIPE,
@@ -65,7 +80,11 @@ class ServerProcess:
         except (OSError, ValueError) as error:
             reason = Reason(Code.SINK_DOWN, f"the server `{name}` could not be started: {error}", where=name)
             raise NotStarted(reason) from error
-        return cls(name, process)
+        return cls(name, Process(transport, streams, loop), streams)
+
+    def offer_to(self, take: Callable[[bytes], bool]) -> None:
+        """Ask this of all that the program writes, before it goes to `reader`."""
+        self._streams.offer = take
 
     @property
     def pid(self) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
@@ -217,36 +217,70 @@ class Oversized:
     head: bytes
 
 
-async def read_lines(reader: asyncio.StreamReader, limit: int = MAX_MESSAGE) -> AsyncIterator[bytes | Oversized]:
-    """The lines of a stream, without their ends; a line over `limit` bytes comes as `Oversized`.
+class Lines:
+    """The lines of a stream, in order. A line that comes alone, while nothing else waits, may be taken on the spot.
 
-    At most `limit` and one chunk are held. Empty lines are skipped; a last line without an end is dropped, since nobody can know
-    that it is whole.
+    Waking a reader costs two turns of the event loop; most messages are one line in one piece, and can be had for none.
     """
-    buffer = bytearray()
-    skipping = False
-    while chunk := await reader.read(_CHUNK):
-        start = 0
-        while (end := chunk.find(b"\n", start)) >= 0:
-            piece = chunk[start:end]
-            start = end + 1
+
+    def __init__(self, limit: int = MAX_MESSAGE, take: Callable[[bytes], bool] | None = None) -> None:
+        """Nothing is read yet.
+
+        Args:
+            limit: Bytes of the longest line.
+            take: Takes a line on the spot, or says that it has to wait its turn.
+        """
+        self._limit = limit
+        self._take = take
+        self._idle = False  # INVARIANT (in-order): only while all that came before is read and done
+
+    def offer(self, data: bytes) -> bool:
+        """Whether what just came is taken; what is not goes to the reader."""
+        if self._idle and self._take is not None and data.find(b"\n") == len(data) - 1 <= self._limit and self._take(data[:-1]):
+            return True
+        self._idle = False
+        return False
+
+    async def read(self, reader: asyncio.StreamReader) -> AsyncIterator[bytes | Oversized]:
+        """The lines that were not taken, without their ends; one over the limit comes as `Oversized`.
+
+        At most the limit and one chunk are held. Empty lines are skipped; a last line without an end is dropped, since nobody can
+        know that it is whole.
+        """
+        buffer = bytearray()
+        skipping = False
+        while True:
+            self._idle = not buffer and not skipping
+            chunk = await reader.read(_CHUNK)
+            self._idle = False
+            if not chunk:
+                return
+            start = 0
+            while (end := chunk.find(b"\n", start)) >= 0:
+                piece = chunk[start:end]
+                start = end + 1
+                if skipping:
+                    skipping = False
+                    continue
+                if len(buffer) + len(piece) > self._limit:
+                    yield Oversized(bytes(buffer[:1024]) or piece[:1024])
+                else:
+                    line = bytes(buffer) + piece if buffer else piece
+                    if line.strip():
+                        yield line
+                buffer.clear()
             if skipping:
-                skipping = False
                 continue
-            if len(buffer) + len(piece) > limit:
-                yield Oversized(bytes(buffer[:1024]) or piece[:1024])
-            else:
-                line = bytes(buffer) + piece if buffer else piece
-                if line.strip():
-                    yield line
-            buffer.clear()
-        if skipping:
-            continue
-        buffer += chunk[start:]
-        if len(buffer) > limit:
-            yield Oversized(bytes(buffer[:1024]))
-            buffer.clear()
-            skipping = True
+            buffer += chunk[start:]
+            if len(buffer) > self._limit:
+                yield Oversized(bytes(buffer[:1024]))
+                buffer.clear()
+                skipping = True
+
+
+def read_lines(reader: asyncio.StreamReader, limit: int = MAX_MESSAGE) -> AsyncIterator[bytes | Oversized]:
+    """The lines of a stream (`Lines.read`)."""
+    return Lines(limit).read(reader)
 
 
 def _params(params: bytes) -> bytes:

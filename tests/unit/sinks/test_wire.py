@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from cxi.errors import MalformedError
-from cxi.sinks.wire import Oversized, read_json, read_lines, read_message, read_object, write_json, write_request, write_result
+from cxi.sinks.wire import (
+    Lines,
+    Oversized,
+    read_json,
+    read_lines,
+    read_message,
+    read_object,
+    write_json,
+    write_request,
+    write_result,
+)
 
 JSON = st.recursive(
     st.none()
@@ -109,3 +120,46 @@ def test_lines_are_the_same_however_they_arrive(pieces: list[bytes], limit: int)
     whole = [line for line in data.split(b"\n")[:-1] if line.strip()]
     found = asyncio.run(lines_of(pieces, limit))
     assert [line for line in found if isinstance(line, bytes)] == [line for line in whole if len(line) <= limit]
+
+
+LINES = [b"r1\n", b"r22\n", b"n1\n", b"\n", b"r1\nn2\n", b"r", b"n", b"1\n", b"rrrrrrrrrrrr\n", b"nnnnnnnnnnnn", b" \n"]
+PIECES = st.lists(st.sampled_from(LINES) | st.binary(max_size=6), max_size=12)
+
+
+@given(PIECES, st.lists(st.sampled_from([True, True, True, False]), max_size=12), st.integers(2, 8))
+def test_lines_that_are_taken_on_the_spot_stay_in_their_order(pieces: list[bytes], pauses: list[bool], limit: int) -> None:
+    async def run() -> tuple[list[Any], int]:
+        found: list[Any] = []
+        taken = 0
+
+        def take(line: bytes) -> bool:
+            nonlocal taken
+            if not line.startswith(b"r"):
+                return False
+            found.append(line)
+            taken += 1
+            return True
+
+        lines, reader = Lines(limit, take), asyncio.StreamReader()
+
+        async def consume() -> None:
+            async for line in lines.read(reader):
+                await asyncio.sleep(0)  # it takes its time
+                found.append(line)
+
+        task = asyncio.create_task(consume())
+        for piece, pause in zip(pieces, [*pauses, *[True] * len(pieces)], strict=False):
+            if pause:
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            if piece and not lines.offer(piece):
+                reader.feed_data(piece)
+        reader.feed_eof()
+        await task
+        return found, taken
+
+    found, taken = asyncio.run(run())
+    event("some were taken" if taken else "none was taken")
+    assert [line if isinstance(line, bytes) else None for line in found] == [
+        line if isinstance(line, bytes) else None for line in asyncio.run(lines_of([b"".join(pieces)], limit))
+    ]
