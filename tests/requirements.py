@@ -467,9 +467,18 @@ PROMISES: Final = (
         ),
     ),
     Promise(
+        "ledger.reconcile",
+        "ledger.md",
+        "an unknown call is reconciled only by what the world certainly says; the rest stays unknown, with the reason",
+        (
+            "tests/unit/effects/test_hindsight.py",
+            "tests/unit/cli/test_ledger_commands.py",
+        ),
+    ),
+    Promise(
         "ledger.faults",
         "ledger-and-log.md",
-        "killed at any step, on full, read-only or damaged disks, under contention: one call, one effect, by an independent count",
+        "killed at any step, on full or damaged disks, under contention: one call, one effect, by an independent count",
         ("tests/unit/lab/test_ledger_faults.py",),
     ),
     Promise(
