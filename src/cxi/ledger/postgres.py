@@ -1,0 +1,835 @@
+"""Has this been used? The answer for many gateways: one PostgreSQL database for ledger and log.
+
+- INVARIANT (one-statement): `consume` is one call of `cxi.consume`, which judges and writes steps 1 to 6 in one transaction, by the
+  server's clock; `now` is only what the log says. It is durable before it is answered: `fsync` and `synchronous_commit` are looked at
+  when the ledger is opened, and again by the function itself.
+- The database says whose tenant this is, by the role that logged in: of another tenant nothing is seen, spent, revoked or released.
+- Each open ledger writes a hash chain of its own, named by its origin: no gateway waits for another's head (`docs/adr/0012`).
+- A cut connection is answered by what the server holds, else by `LedgerError`, never by a guess (`cxi.ledger.line`).
+- A writer holds a lock on the server for as long as its session lives, and says every few seconds that it is there. Without both for
+  the grace, it is gone: its leases become `outcome_unknown`. The grace is longer than a lease may wait for its launch.
+- Policies, contracts and pins that differ from those of a gateway at work are not put in force by merely starting: `explicit`.
+
+    ledger = PostgresLedger("postgresql://gateway@db/cxi", instance="gateway-7f3a", now=time.time())
+    ledger.activate("acme", digest_of_the_policies, now)
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, LiteralString, cast
+
+import orjson
+import psycopg
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from cxi.canonical import Digest, JsonValue, canonicalize, digest_bytes
+from cxi.errors import AuthorityError, Code, ConfigError, LedgerError, MalformedError, Problem, Refused
+from cxi.ledger.base import CallRecord, Draw, Lease, Mark, MarkKind, Outcome, Receipt, Recorded, State, Stats, marks_of
+from cxi.ledger.examine import read_answer, read_state
+from cxi.ledger.line import Line, Row, Unit, complete, named, raw
+from cxi.ledger.machine import PERSONS, SETTLEMENTS, Event, step
+from cxi.ledger.migration import VERSION, Connection, describe, fault
+from cxi.log.commitment import SALT_BYTES, commit
+from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry, milliseconds, read_entry
+from cxi.log.checkpoint import Head
+from cxi.manifest import Instant, Manifest
+
+GRACE_SECONDS: Final = 60.0  # longer than a lease's launch deadline
+BEAT_SECONDS: Final = 5.0
+READERS: Final = 4
+_CALL_OFF_SECONDS: Final = 10.0
+_PAGE: Final = 500  # log rows read at once
+
+_CONSUME: Final[LiteralString] = (
+    "SELECT code, detail, place, answer, seq, hash FROM cxi.consume(%(chain)s::bigint, %(generation)s::bigint, %(now)s::bigint,"
+    " %(counter)s::bigint, %(digest)s::text, %(tenant)s::text, %(user)s::text, %(agent)s::text, %(session)s::text, %(grant)s::text,"
+    " %(sequence)s::bigint, %(call)s::text, %(limit)s::bigint, %(window)s::bigint, %(repeat)s::text, %(action)s::bytea,"
+    " %(event)s::bytea, %(occurrence)s::bytea, %(key)s::bytea, %(manifest)s::bytea, %(deadline)s::bigint, %(not_before)s::bigint,"
+    " %(not_after)s::bigint, %(nonce)s::bytea, %(capability)s::bytea, %(approval)s::bytea, %(task)s::text, %(touches)s::text,"
+    " %(lineage)s::text[], %(marks)s::text[], %(limits)s::jsonb, %(after)s::jsonb, %(retries)s::bigint, %(content)s::text)"
+)
+_SETTLE: Final[LiteralString] = (
+    "SELECT state, settled, seq, hash FROM cxi.settle(%(chain)s::bigint, %(generation)s::bigint, %(session)s::text, %(grant)s::text,"
+    " %(sequence)s::bigint, %(call)s::text, %(manifest)s::bytea, %(state)s::text, %(answer)s::text, %(content)s::text,"
+    " %(riding)s::boolean)"
+)
+_APPEND: Final[LiteralString] = (
+    "SELECT previous, seq, hash FROM cxi.append(%(chain)s::bigint, %(generation)s::bigint, %(kind)s::text, %(call)s::text,"
+    " %(content)s::text, %(riding)s::boolean)"
+)
+_OPEN_SESSION: Final[LiteralString] = (
+    "SELECT answer, seq, hash FROM cxi.open_session(%(chain)s::bigint, %(generation)s::bigint, %(tenant)s::text, %(session)s::text,"
+    " %(user)s::text, %(agent)s::text, %(credential)s::text, %(content)s::text, %(riding)s::boolean)"
+)
+
+
+class PostgresLedger:
+    """The ledger and the log of one tenant in a PostgreSQL database. Thread-safe; any number of hosts may open the same one."""
+
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        instance: str,
+        now: Instant,
+        host: str = "",
+        checkpoints: Path | None = None,
+        clock: Callable[[], Instant] = time.time,
+        grace: float = GRACE_SECONDS,
+        beat: float = BEAT_SECONDS,
+        patience: float = 10.0,
+    ) -> None:
+        """Open the ledger, and recover what writers that are gone left behind.
+
+        Args:
+            conninfo: `postgresql://USER@HOST/DATABASE`, or what else libpq reads; a password comes from its own places better.
+            instance: Names this writer; one open ledger a name.
+            now: Seconds since the epoch, for what recovery logs.
+            host: Names whose key signs the log of this ledger: a chain is continued by later writers of its host alone.
+            checkpoints: Where this host keeps its signed heads; what they vouch for has to be there.
+            clock: What is logged later says this time.
+            grace: Seconds without a sign of life after which a writer is gone.
+            beat: Seconds between such signs; 0 for none, and no recovery but at opening.
+            patience: Seconds for which a caller whose connection was cut waits for another.
+
+        Raises:
+            LedgerError: where it cannot be reached, is of another version, belongs to no tenant of this role, does not wait for
+                the disk, or has lost entries.
+        """
+        self._conninfo = complete(conninfo)
+        self._instance = instance
+        self._checkpoints = checkpoints
+        self._clock = clock
+        self._grace = grace
+        self._hashes: dict[int, tuple[str, bytes]] = {}  # of admissions that this ledger leased, by seq
+        self._line = Line(self._conninfo, host=host, instance=instance, patience=patience)
+        self._beating = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            self._conninfo, min_size=0, max_size=READERS, open=False, timeout=10.0, kwargs={"autocommit": True}, name="cxi"
+        )
+        try:
+            self._tenant = self._look()
+            self._pool.open()
+            self._refuse_losses()
+            self._recover(now, opening=True)
+            if self._rows("SELECT 1 FROM cxi.chain WHERE tenant = %s AND open AND instance = %s", (self._tenant, instance)):
+                raise LedgerError(f"writer `{instance}` is open already, here or elsewhere")
+        except BaseException:
+            self._line.abandon()
+            self._pool.close()
+            raise
+        if beat > 0:
+            self._thread = threading.Thread(target=self._keep_alive, args=(beat,), name="cxi-ledger", daemon=True)
+            self._thread.start()
+
+    @property
+    def origin(self) -> str:
+        """The name of this writer's chain, as checkpoints state it; empty before anything was written."""
+        return self._line.origin
+
+    @property
+    def tenant(self) -> str:
+        """Whose ledger it is, by the role that logged in."""
+        return self._tenant
+
+    # --- epochs and sessions -------------------------------------------------------------------------------------------
+
+    def activate(self, tenant: str, digest: Digest, now: Instant, *, explicit: bool = False) -> tuple[int, Digest]:
+        """See `Ledger.activate`.
+
+        Args:
+            tenant: This ledger's.
+            digest: Of the policies, contracts, declassifiers and pins.
+            now: For the log.
+            explicit: A person wants these in force, whatever gateways at work run under.
+
+        Raises:
+            ConfigError: where another gateway is at work under other files, and nobody said `explicit`.
+        """
+        self._refuse_other(tenant)
+        while True:
+            before = self.epoch(tenant)
+            counter = before[0] + 1 if before is not None else 1
+            content = _content(EntryType.EPOCH, "", "", {"tenant": tenant, "epoch": [counter, digest]}, now)
+
+            def work(
+                connection: Connection, chain: int, generation: int, counter: int = counter, content: str = content
+            ) -> Row | None:
+                row = connection.execute(
+                    "SELECT counter, digest, others, seq, hash FROM cxi.activate(%s, %s, %s, %s, %s, %s, make_interval(secs => %s))",
+                    (chain, generation, digest, counter, explicit, content, self._grace),
+                ).fetchone()
+                if row is not None and row[1] == digest and not explicit:
+                    connection.execute("SELECT cxi.work(%s, %s, %s)", (chain, generation, row[0]))
+                return row
+
+            row = _only(self._line.act(work))
+            if row[1] == digest:
+                return cast("int", row[0]), digest
+            if row[2] and not explicit:
+                raise ConfigError(
+                    Problem(
+                        "ledger",
+                        0,
+                        f"{row[2]} gateways are at work under epoch {row[0]}, which these files differ from",
+                        "bring the files into line, or put these in force with `cxi ledger activate`: every other gateway then refuses",
+                    )
+                )
+
+    def epoch(self, tenant: str) -> tuple[int, Digest] | None:
+        """See `Ledger.epoch`."""
+        rows = self._rows("SELECT counter, digest FROM cxi.tenant WHERE tenant = %s AND counter > 0", (tenant,))
+        return (cast("int", rows[0][0]), str(rows[0][1])) if rows else None
+
+    def open_session(self, tenant: str, user: str, agent: str, session: str, credential: str, now: Instant) -> None:
+        """See `Ledger.open_session`. Opening an open session again with the same binding does nothing.
+
+        Raises:
+            AuthorityError: where the name is closed, or bound otherwise.
+        """
+        self._refuse_other(tenant)
+        bound = digest_bytes(credential.encode("utf-8", "surrogatepass"))
+        body = {"act": "open", "tenant": tenant, "user": user, "agent": agent, "credential": bound}
+        values = {
+            "tenant": tenant,
+            "session": session,
+            "user": user,
+            "agent": agent,
+            "credential": bound,
+            "content": _content(EntryType.SESSION, "", session, body, now),
+        }
+        if self._line.submit(Unit(_OPEN_SESSION, values, durable=False))[0] == "other":
+            raise AuthorityError(f"session `{session}` is closed, or bound to another principal or credential")
+
+    def close_session(self, session: str, now: Instant) -> None:
+        """See `Ledger.close_session`. Closing twice does nothing."""
+        content = _content(EntryType.SESSION, "", session, {"act": "close"}, now)
+        self._act("SELECT seq, hash FROM cxi.close_session(%s, %s, %s, %s)", session, content)
+
+    # --- the event -----------------------------------------------------------------------------------------------------
+
+    def drawn(self, session: str, grant: str, since: Instant) -> int:
+        """See `Ledger.drawn`."""
+        if since > 0:
+            rows = self._rows(
+                "SELECT count(*) FROM cxi.call WHERE tenant = %s AND session = %s AND grant_id = %s AND drawn_ms > %s",
+                (self._tenant, session, grant, milliseconds(since)),
+            )
+        else:
+            rows = self._rows(
+                "SELECT sequence FROM cxi.call WHERE tenant = %s AND session = %s AND grant_id = %s ORDER BY sequence DESC LIMIT 1",
+                (self._tenant, session, grant),
+            )
+        return cast("int", rows[0][0]) if rows else 0
+
+    def recorded(self, session: str, idempotency_key: Digest) -> tuple[Digest, State, Recorded] | None:
+        """See `Ledger.recorded`."""
+        rows = self._rows(
+            "SELECT action, state, id, answer FROM cxi.call WHERE tenant = %s AND session = %s AND key = %s AND key IS NOT NULL"
+            " ORDER BY place DESC LIMIT 1",
+            (self._tenant, session, raw(idempotency_key)),
+        )
+        if not rows:
+            return None
+        action, state, call, answer = rows[0]
+        return named(action), read_state(state), Recorded(str(call), read_answer(answer))
+
+    def consume(self, manifest: Manifest, draw: Draw, entry: LogEntry, now: Instant) -> Lease | Recorded | Refused:
+        """See `Ledger.consume`, whose order of checks `cxi.consume` keeps.
+
+        Raises:
+            ValueError: where the entry is not this call's admission: a fault of the gate.
+            LedgerError: where the storage fails; then there is no lease.
+        """
+        principal, invocation = manifest.action.principal, manifest.invocation
+        if entry.kind is not EntryType.ADMISSION or (entry.call or None, entry.session) != (draw.call, principal.session):
+            raise ValueError("the entry is not the admission of this call")
+        self._settle_undone()
+        digest = manifest.digest
+        values = _values(manifest, draw, _content(entry.kind, entry.call, entry.session, {**entry.body, "manifest": digest}, now), now)
+
+        def find(connection: Connection, chain: int, known: int) -> Row | None:
+            return connection.execute(
+                "SELECT 'LEASED', NULL, NULL, NULL, c.seq, l.hash FROM cxi.call c JOIN cxi.log l ON (l.chain, l.seq) = (c.chain, c.seq)"
+                " WHERE c.tenant = %s AND c.session = %s AND c.grant_id = %s AND c.sequence = %s AND c.id = %s AND c.manifest = %s"
+                " AND c.chain = %s AND c.seq > %s AND c.state = 'leased'",
+                (
+                    self._tenant,
+                    principal.session,
+                    invocation.grant,
+                    invocation.sequence,
+                    draw.call,
+                    raw(digest),
+                    chain,
+                    known,
+                ),
+            ).fetchone()
+
+        unit = Unit(_CONSUME, values, find=find, locks=_locks(values), undo=(manifest, draw.call))
+        code, detail, place, answer, seq, hash_ = self._line.submit(unit)
+        match code:
+            case "LEASED":
+                self._hashes[seq] = (self._line.origin, hash_)
+                return Lease(manifest, digest, draw.call, seq, draw.deadline)
+            case "RECORDED":
+                return Recorded(str(place), read_answer(answer))
+            case "REVOKED":
+                mark = _read_mark(detail)
+                return Refused.of(Code.REVOKED, f"{mark} was revoked", where=str(mark.kind))
+            case _:
+                return Refused.of(Code(str(code)), str(detail), where=str(place or ""))
+
+    def settle(self, lease: Lease, outcome: Outcome, entry: LogEntry, now: Instant) -> Receipt:
+        """See `Ledger.settle`. The receipt's places are those in this writer's chain.
+
+        Raises:
+            ValueError: where the entry is not this call's settlement, or the outcome is none: a fault of the gate.
+            AuthorityError: where the lease is not of this ledger, or settled already.
+        """
+        event = SETTLEMENTS.get(outcome.state)
+        if event is None or entry.kind is not EntryType.SETTLEMENT or entry.call != lease.call:
+            raise ValueError("the entry is not a settlement of this call")
+        _, hash_ = self._hashes.get(lease.seq, ("", b""))
+        if not hash_:
+            raise AuthorityError(f"`{lease.call}` is no lease of this ledger, or settled already")
+        state = step(State.LEASED, event)
+        body: dict[str, JsonValue] = {
+            **entry.body,
+            "state": str(state),
+            "manifest": lease.manifest_digest,
+            "admission": [lease.seq, named(hash_)],
+        }
+        row = self._settle(lease.manifest, lease.manifest_digest, lease.call, str(state), outcome.answer, entry, body, now)
+        before, settled, seq, digest = row
+        if not settled:
+            if before is None:
+                raise AuthorityError(f"`{lease.call}` is no lease of this ledger")
+            following = step(read_state(before), event)
+            why = following.reasons[0].detail if isinstance(following, Refused) else "it is not this lease"
+            raise AuthorityError(f"`{lease.call}`: {why}")
+        self._hashes.pop(lease.seq, None)
+        return Receipt(
+            call=lease.call,
+            manifest=lease.manifest_digest,
+            admission=(lease.seq, named(hash_)),
+            settlement=(seq, named(digest)),
+            state=outcome.state,
+            assurance=str(lease.manifest.effect.assurance),
+            carriage=lease.manifest.carriage or "not claimed",
+        )
+
+    def _settle(
+        self,
+        manifest: Manifest,
+        digest: Digest,
+        call: str,
+        state: str,
+        answer: JsonValue,
+        entry: LogEntry,
+        body: Mapping[str, JsonValue],
+        now: Instant,
+    ) -> Row:
+        invocation, session = manifest.invocation, manifest.action.principal.session
+        values = {
+            "session": session,
+            "grant": invocation.grant,
+            "sequence": invocation.sequence,
+            "call": call,
+            "manifest": raw(digest),
+            "state": state,
+            "answer": _write_answer(answer),
+            "content": _content(entry.kind, call, entry.session, body, now),
+        }
+
+        def find(connection: Connection, chain: int, known: int) -> Row | None:
+            return connection.execute(
+                "SELECT c.state, true, l.seq, l.hash FROM cxi.call c JOIN cxi.log l ON (l.chain, l.seq) = (c.settled_chain, c.settled)"
+                " WHERE c.tenant = %s AND c.session = %s AND c.grant_id = %s AND c.sequence = %s AND c.id = %s"
+                " AND c.settled_chain = %s AND c.settled > %s AND l.content = %s",
+                (self._tenant, session, invocation.grant, invocation.sequence, call, chain, known, values["content"]),
+            ).fetchone()
+
+        return self._line.submit(Unit(_SETTLE, values, durable=False, find=find))
+
+    def recover(self, now: Instant) -> Sequence[str]:
+        """See `Ledger.recover`."""
+        return self._recover(now, opening=False)
+
+    # --- what persons do -----------------------------------------------------------------------------------------------
+
+    def release(self, call: str, person: str, reason: str, state: State, now: Instant) -> None:
+        """See `Ledger.release`."""
+        event = PERSONS.get(state)
+        if event is None:
+            raise AuthorityError(f"an unknown outcome ends as `done`, `failed` or `released`, not as `{state}`")
+        rows = self._rows("SELECT session FROM cxi.open WHERE tenant = %s AND id = %s ORDER BY state DESC", (self._tenant, call))
+        body: dict[str, JsonValue] = {"act": "release", "person": person, "reason": reason, "state": str(state)}
+        content = _content(EntryType.PERSON, call, str(rows[0][0]) if rows else "", body, now)
+        row = _only(self._act("SELECT state, seq, hash FROM cxi.release(%s, %s, %s, %s, %s)", call, str(state), content))
+        if row[1] is not None:
+            return
+        if row[0] is None:
+            raise AuthorityError(f"`{call}` is no call whose outcome is unknown")
+        following = step(read_state(row[0]), event)
+        raise AuthorityError(f"`{call}`: {following.reasons[0].detail if isinstance(following, Refused) else 'it changed meanwhile'}")
+
+    def revoke(self, tenant: str, mark: Mark, *, person: str, reason: str, now: Instant) -> None:
+        """See `Ledger.revoke`."""
+        self._refuse_other(tenant)
+        body: dict[str, JsonValue] = {"act": "revoke", "tenant": tenant, "kind": str(mark.kind), "key": mark.key}
+        body |= {"person": person, "reason": reason}
+        content = _content(EntryType.PERSON, "", mark.session, body, now)
+        self._act("SELECT seq, hash FROM cxi.revoke(%s, %s, %s, %s)", _write_mark(mark), content)
+
+    def grants_of(self, session: str) -> frozenset[str] | None:
+        """The grants that a session drew from; None where no such session was ever opened."""
+        if not self._rows("SELECT 1 FROM cxi.session WHERE tenant = %s AND id = %s", (self._tenant, session)):
+            return None
+        query: LiteralString = "SELECT DISTINCT grant_id FROM cxi.call WHERE tenant = %s AND session = %s"
+        return frozenset(str(row[0]) for row in self._rows(query, (self._tenant, session)))
+
+    # --- what it holds -------------------------------------------------------------------------------------------------
+
+    def calls(
+        self, tenant: str, *, states: Collection[State] = (), session: str = "", call: str = "", most: int = 1000
+    ) -> Sequence[CallRecord]:
+        """See `Ledger.calls`."""
+        rows = self._rows(
+            "SELECT c.id, c.session, s.user_name, s.agent, c.grant_id, c.state, c.manifest, c.seq, c.drawn_ms, c.settled, c.writer"
+            " FROM cxi.call c JOIN cxi.session s ON (s.tenant, s.id) = (c.tenant, c.session) WHERE c.tenant = %(tenant)s"
+            " AND (%(states)s::text[] = '{}' OR c.state = ANY (%(states)s)) AND (%(session)s::text = '' OR c.session = %(session)s)"
+            " AND (%(call)s::text = '' OR c.id = %(call)s) ORDER BY c.place DESC LIMIT %(most)s",
+            {"tenant": tenant, "states": [str(state) for state in states], "session": session, "call": call, "most": most},
+        )
+        return tuple(
+            CallRecord(*row[:5], read_state(row[5]), named(row[6]), row[7], row[8] / 1000, row[9], row[10]) for row in rows
+        )
+
+    def stats(self, tenant: str) -> Stats:
+        """See `Ledger.stats`; `bytes` is the whole database, that of other tenants among it."""
+        states = self._rows("SELECT state, count(*) FROM cxi.call WHERE tenant = %s GROUP BY state", (tenant,))
+        row = self._rows(
+            "SELECT (SELECT count(*) FROM cxi.session WHERE tenant = %(t)s),"
+            " (SELECT count(*) FROM cxi.session WHERE tenant = %(t)s AND NOT closed),"
+            " (SELECT coalesce(sum(seq), 0)::bigint FROM cxi.chain WHERE tenant = %(t)s),"
+            " (SELECT count(*) FROM cxi.revoked WHERE tenant = %(t)s), pg_database_size(current_database())",
+            {"t": tenant},
+        )[0]
+        found = MappingProxyType({read_state(state): int(count) for state, count in states})
+        return Stats(found, row[0], row[1], row[2], row[3], self.epoch(tenant), row[4])
+
+    def vacuum(self, before: Instant, now: Instant) -> int:
+        """See `Ledger.vacuum`."""
+
+        def work(connection: Connection, chain: int, generation: int) -> Row | None:
+            row = _only(connection.execute("SELECT cxi.vacuum(%s)", (milliseconds(before),)).fetchone())
+            if row[0]:
+                body: dict[str, JsonValue] = {"act": "vacuum", "before_ms": milliseconds(before), "calls": row[0]}
+                content = _content(EntryType.PERSON, "", "", body, now)
+                connection.execute("SELECT cxi.append(%s, %s, 'person', '', %s, false)", (chain, generation, content))
+            return row
+
+        return int(_only(self._line.act(work))[0])
+
+    # --- the origin index ----------------------------------------------------------------------------------------------
+
+    def touched(self, tenant: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """See `Ledger.touched`."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for kind, key, influence in self._rows(
+            'SELECT DISTINCT kind COLLATE "C", key COLLATE "C", influence COLLATE "C" FROM cxi.touch WHERE tenant = %s ORDER BY 1, 2, 3',
+            (tenant,),
+        ):
+            names = found.setdefault((kind, key), [])
+            if influence:
+                names.append(influence)
+        return MappingProxyType({place: tuple(names) for place, names in found.items()})
+
+    def touch(
+        self,
+        tenant: str,
+        touches: Iterable[tuple[str, str]],
+        influences: tuple[str, ...],
+        call: str,
+        now: Instant,  # noqa: ARG002
+    ) -> None:
+        """See `Ledger.touch`. Rides on the next durable commit."""
+        self._refuse_other(tenant)
+        values = {"touches": _write_touches(tuple(touches), influences), "call": call}
+        query: LiteralString = "SELECT cxi.touch(%(touches)s::text, %(call)s::text, %(riding)s::boolean)"
+        self._line.submit(Unit(query, values, durable=False))
+
+    def endorse(self, tenant: str, kind: str, key: str, person: str, now: Instant) -> None:
+        """See `Ledger.endorse`. The log holds a commitment to the key; what opens it stays in the ledger."""
+        self._refuse_other(tenant)
+        salt = secrets.token_bytes(SALT_BYTES)
+        commitment = commit({"kind": kind, "key": key}, salt)
+        body: dict[str, JsonValue] = {"act": "endorse", "tenant": tenant, "person": person, "endorsed": commitment}
+        content = _content(EntryType.PERSON, "", "", body, now)
+        self._act("SELECT seq, hash FROM cxi.endorse(%s, %s, %s, %s, %s, %s, %s)", commitment, salt, kind, key, content)
+
+    # --- the log -------------------------------------------------------------------------------------------------------
+
+    def append(self, entry: LogEntry, now: Instant, *, durable: bool = False) -> ChainedEntry:
+        """See `Ledger.append`."""
+        content = _content(entry.kind, entry.call, entry.session, entry.body, now)
+
+        def find(connection: Connection, chain: int, known: int) -> Row | None:
+            return connection.execute(
+                "SELECT previous, seq, hash FROM cxi.log WHERE chain = %s AND seq > %s AND content = %s", (chain, known, content)
+            ).fetchone()
+
+        values = {"kind": str(entry.kind), "call": entry.call, "content": content}
+        previous, seq, _ = self._line.submit(Unit(_APPEND, values, durable=durable, find=find))
+        return ChainedEntry(seq, named(previous), milliseconds(now) / 1000, entry)
+
+    def origins(self) -> tuple[str, ...]:
+        """The names of all chains of this tenant, the oldest first."""
+        return tuple(str(row[0]) for row in self._rows("SELECT origin FROM cxi.chain WHERE tenant = %s ORDER BY id", (self._tenant,)))
+
+    def entries(self, start: int = 1, origin: str = "") -> Iterator[ChainedEntry]:
+        """See `Ledger.entries`: of one chain, or of all of the tenant's, in the order in which they were written.
+
+        Raises:
+            LedgerError: where a row cannot be read as an entry at all.
+        """
+        rows = self._rows(
+            "SELECT id FROM cxi.chain WHERE tenant = %s AND (%s::text = '' OR origin = %s)", (self._tenant, origin, origin)
+        )
+        merged = heapq.merge(*(self._chain(int(row[0]), start) for row in rows), key=lambda row: int(row[0]))
+        for _, seq, previous, content in merged:
+            yield self._entry(seq, previous, content)
+
+    def _chain(self, chain: int, start: int) -> Iterator[Row]:
+        query: LiteralString = (
+            "SELECT place, seq, previous, content FROM cxi.log WHERE chain = %s AND seq >= %s ORDER BY seq LIMIT %s"
+        )
+        while rows := self._rows(query, (chain, start, _PAGE)):
+            yield from rows
+            start = int(rows[-1][1]) + 1
+
+    def entries_of(self, call: str) -> tuple[ChainedEntry, ...]:
+        """What the log tells of one call, in order."""
+        query: LiteralString = "SELECT seq, previous, content FROM cxi.log WHERE tenant = %s AND call = %s ORDER BY place"
+        return tuple(self._entry(*row) for row in self._rows(query, (self._tenant, call)))
+
+    def head(self, now: Instant) -> Head:
+        """The head of this writer's chain, made durable first: what a checkpoint may vouch for."""
+        if self._line.chain is None:
+            return Head("", 0, GENESIS, milliseconds(now) / 1000)
+        # A durable transaction that writes: what rode before it is on the disk when it returns.
+        row = _only(self._act("SELECT seq, hash FROM cxi.resume(%s, %s, 0)"))
+        return Head(self._line.origin, row[0], named(row[1]), milliseconds(now) / 1000)
+
+    def close(self) -> None:
+        """Make everything durable and let go. Leases that are still open become `outcome_unknown` at the next recovery."""
+        self._beating.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        try:
+            with suppress(LedgerError):
+                self._settle_undone()
+            self._line.close()
+        finally:
+            self._pool.close()
+
+    def abandon(self) -> None:
+        """End as a crash would: the session is gone, and nothing is said or settled."""
+        self._beating.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._line.abandon()
+        self._pool.close()
+
+    # --- inside --------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> str:
+        """See that this is a ledger that can be relied on, and whose it is."""
+        try:
+            with psycopg.connect(self._conninfo, autocommit=True) as connection:
+                row = connection.execute("SELECT to_regclass('cxi.migration') IS NOT NULL, current_setting('fsync')").fetchone()
+                if row is None or not row[0]:
+                    raise self._unusable("it holds no ledger yet: `cxi ledger migrate` makes one")
+                if row[1] == "off":
+                    raise self._unusable("it does not wait for the disk (`fsync` is off)")
+                found = _only(connection.execute("SELECT max(version) FROM cxi.migration").fetchone())[0]
+                if found != VERSION:
+                    which = "newer than" if found and found > VERSION else "older than"
+                    raise self._unusable(f"its ledger, version {found}, is {which} this program's, {VERSION}: `cxi ledger migrate`")
+                wait, standbys = _only(
+                    connection.execute(
+                        "SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names')"
+                    ).fetchone()
+                )
+                if wait == "off" or (standbys and wait in ("local", "remote_write")):
+                    raise self._unusable(f"`synchronous_commit` is `{wait}`: an answer would not be durable")
+                tenant = _only(connection.execute("SELECT cxi.my_tenant()").fetchone())[0]
+                if tenant is None:
+                    raise self._unusable("this role is bound to no tenant: `cxi ledger bind`")
+                return str(tenant)
+        except psycopg.Error as error:
+            raise self._line.fault(error) from error
+
+    def _unusable(self, why: str) -> LedgerError:
+        return LedgerError(f"{describe(self._conninfo)}: {why}")
+
+    def _refuse_other(self, tenant: str) -> None:
+        if tenant != self._tenant:
+            raise AuthorityError(f"this role is bound to tenant `{self._tenant}`, not to `{tenant}`")
+
+    def _refuse_losses(self) -> None:
+        """See that no entry is gone that this host's last checkpoint of a chain vouches for."""
+        from cxi.log.checkpoint import CheckpointFile, claimed  # noqa: PLC0415
+
+        if self._checkpoints is None:
+            return
+        last: dict[str, Head] = {}
+        for envelope in CheckpointFile(self._checkpoints).read():
+            head = claimed(envelope)
+            if head is not None and head.size:
+                last[head.origin] = head
+        for head in last.values():
+            rows = self._rows(
+                "SELECT l.hash FROM cxi.log l JOIN cxi.chain c ON c.id = l.chain WHERE c.origin = %s AND l.seq = %s",
+                (head.origin, head.size),
+            )
+            if [named(row[0]) for row in rows] != [head.hash]:
+                raise self._unusable(f"it has lost entries: a checkpoint knows of entry {head.size} of `{head.origin}`")
+
+    def _act(self, query: LiteralString, *values: object) -> Row | None:
+        def work(connection: Connection, chain: int, generation: int) -> Row | None:
+            return connection.execute(query, (chain, generation, *values)).fetchone()
+
+        try:
+            return self._line.act(work)
+        except UnicodeError as error:
+            raise LedgerError("a text without a UTF-8 form cannot be written to the ledger") from error
+
+    def _rows(self, query: LiteralString, values: Sequence[object] | Mapping[str, object]) -> list[Row]:
+        """All rows of a query, from one moment; asked again where the connection was stale."""
+        for last in (False, False, True):
+            try:
+                with self._pool.connection() as connection:
+                    return cast("list[Row]", connection.execute(query, values, prepare=True).fetchall())
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                if last or isinstance(error, PoolTimeout):
+                    raise self._line.fault(error) from error
+                with suppress(psycopg.Error):
+                    self._pool.check()
+            except (psycopg.Error, UnicodeError) as error:
+                raise LedgerError(f"{describe(self._conninfo)}: {fault(error)}") from error
+        raise AssertionError("one of the three ends it")
+
+    def _entry(self, seq: int, previous: bytes, content: str) -> ChainedEntry:
+        try:
+            return read_entry({"seq": seq, "previous": named(previous), **orjson.loads(content)})
+        except (MalformedError, ValueError, TypeError) as error:
+            raise self._unusable(f"log entry {seq} cannot be read") from error
+
+    def _recover(self, now: Instant, *, opening: bool) -> tuple[str, ...]:
+        found: list[str] = []
+        grace = f"{self._grace} seconds"
+        query: LiteralString = "SELECT chain, writer, origin, open FROM cxi.gone(%s, %s, %s::interval)"
+        values = (self._line.chain, self._instance if opening else None, grace)
+        # Asked without the writer's lock: whoever only reads takes no chain.
+        for chain, writer, origin, _ in self._rows(query, values):
+
+            def work(
+                connection: Connection, mine: int, generation: int, chain: int = chain, writer: str = writer, origin: str = origin
+            ) -> Row | None:
+                calls = []
+                for session, grant, sequence, call, seq in connection.execute(
+                    "SELECT * FROM cxi.bury(%s, %s, %s::interval)", (chain, *values[1:])
+                ).fetchall():
+                    unknown = str(State.OUTCOME_UNKNOWN)
+                    body: dict[str, JsonValue] = {
+                        "alarm": unknown,
+                        "state": unknown,
+                        "writer": writer,
+                        "origin": origin,
+                        "admission": cast("int", seq),
+                    }
+                    content = _content(EntryType.ALARM, str(call), str(session), body, now)
+                    connection.execute(
+                        "SELECT cxi.abandon(%s, %s, %s, %s, %s, %s, %s)",
+                        (mine, generation, session, grant, sequence, call, content),
+                    )
+                    calls.append(str(call))
+                return (calls,)
+
+            try:
+                found.extend(_only(self._line.act(work))[0])
+            except LedgerError:
+                if not opening:
+                    continue  # another came first, or it is back
+                raise
+        return tuple(found)
+
+    def _settle_undone(self) -> None:
+        """Settle as failed what was leased to nobody: the answer was lost, so that no sink ever had it."""
+        undone = self._line.take_undone()
+        while undone:
+            manifest, call = cast("tuple[Manifest, str]", undone[-1])
+            invocation, session = manifest.invocation, manifest.action.principal.session
+            failed = str(State.FAILED)
+            try:
+                rows = self._rows(
+                    "SELECT c.seq, l.hash FROM cxi.call c JOIN cxi.log l ON (l.chain, l.seq) = (c.chain, c.seq) WHERE c.tenant = %s"
+                    " AND c.session = %s AND c.grant_id = %s AND c.sequence = %s AND c.id = %s AND c.manifest = %s AND c.state = 'leased'",
+                    (self._tenant, session, invocation.grant, invocation.sequence, call, raw(manifest.digest)),
+                )
+                if rows:
+                    entry = LogEntry(EntryType.SETTLEMENT, call, session, {})
+                    body: dict[str, JsonValue] = {
+                        "detail": "the ledger's answer was lost, and the call refused",
+                        "state": failed,
+                        "manifest": manifest.digest,
+                        "admission": [rows[0][0], named(rows[0][1])],
+                    }
+                    self._settle(manifest, manifest.digest, call, failed, None, entry, body, self._clock())
+            except BaseException:
+                self._line.give_undone(undone)
+                raise
+            undone.pop()
+
+    def _keep_alive(self, beat: float) -> None:
+        query: LiteralString = "SELECT cxi.beat(%(chain)s, %(generation)s)"
+        wait = threading.Thread(target=self._watch, name="cxi-ledger-watch", daemon=True)
+        wait.start()
+        while not self._beating.wait(beat):
+            with suppress(LedgerError, AuthorityError):
+                if self._line.chain is not None:
+                    self._line.submit(Unit(query, {}, durable=False))
+                    self._settle_undone()
+                self._recover(self._clock(), opening=False)
+        wait.join()
+
+    def _watch(self) -> None:
+        """Call off what waits too long for a standby that is gone."""
+        while not self._beating.wait(1.0):
+            with suppress(psycopg.Error):
+                self._line.call_off(_CALL_OFF_SECONDS)
+
+
+def _only(row: Row | None) -> Row:
+    if row is None:
+        raise LedgerError("the server gave no answer")
+    return row
+
+
+def _content(kind: EntryType, call: str, session: str, body: Mapping[str, JsonValue], now: Instant) -> str:
+    return canonicalize(LogEntry(kind, call, session, body).to_json(now)).decode()
+
+
+def _values(manifest: Manifest, draw: Draw, content: str, now: Instant) -> dict[str, Any]:
+    """What `cxi.consume` judges, and what it writes."""
+    principal, invocation = manifest.action.principal, manifest.invocation
+    counter, digest = manifest.effect.policy_epoch
+    lineage = sorted({session for session, _ in draw.lineage})
+    limits = [
+        {"scope": limit.scope, "amount": limit.amount, "most": limit.most, "window": milliseconds(limit.window)}
+        for limit in draw.limits
+    ]
+    after = [{"grant": needed.grant, "times": needed.times} for needed in draw.after]
+    return {
+        "now": milliseconds(now),
+        "counter": counter,
+        "digest": digest,
+        "tenant": principal.tenant,
+        "user": principal.user,
+        "agent": principal.agent,
+        "session": principal.session,
+        "grant": invocation.grant,
+        "sequence": invocation.sequence,
+        "call": draw.call,
+        "limit": draw.limit,
+        "window": milliseconds(draw.window),
+        "repeat": draw.repeat,
+        "action": raw(draw.action),
+        "event": raw(invocation.event_key),
+        "occurrence": raw(draw.occurrence),
+        "key": raw(invocation.idempotency_key) if invocation.idempotency_key else None,
+        "manifest": raw(manifest.digest),
+        "deadline": milliseconds(draw.deadline),
+        "not_before": milliseconds(draw.not_before),
+        "not_after": milliseconds(draw.not_after),
+        "nonce": _token("nonce", invocation.nonce),
+        "capability": _token("capability", invocation.capability),
+        "approval": _token("approval", draw.approval) if draw.approval else None,
+        "task": draw.task,
+        "touches": _write_touches(draw.touches, draw.influences) if draw.touches else None,
+        "lineage": lineage or None,
+        "marks": [_write_mark(mark) for mark in marks_of(manifest, draw)],
+        "limits": json.dumps(limits) if limits else None,
+        "after": json.dumps(after) if after else None,
+        "retries": draw.retries,
+        "content": content,
+    }
+
+
+def _locks(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the locks that `cxi.consume` takes, as it makes them."""
+    names = [f"grant\x1f{values['session']}\x1f{values['grant']}", f"occurrence\x1f{values['occurrence'].hex()}"]
+    if values["key"] is not None:
+        names.append(f"key\x1f{values['session']}\x1f{values['key'].hex()}")
+    if values["approval"] is not None:
+        names.append(f"approval\x1f{values['approval'].hex()}")
+    if values["limits"] is not None:
+        names.extend(f"scope\x1f{limit['scope']}" for limit in json.loads(values["limits"]))
+    return tuple(names)
+
+
+def _token(kind: str, text: str) -> bytes:
+    """What is used once: the nonce itself stays out of the database, as a manifest's digest hides the manifest by it."""
+    return raw(digest_bytes(f"{kind}:{text}".encode()))
+
+
+def _write_mark(mark: Mark) -> str:
+    return json.dumps([str(mark.kind), mark.key, mark.session], ensure_ascii=False)
+
+
+def _read_mark(text: object) -> Mark:
+    kind, key, session = json.loads(str(text))
+    return Mark(MarkKind(kind), key, session)
+
+
+def _write_touches(touches: tuple[tuple[str, str], ...], influences: tuple[str, ...]) -> str:
+    return json.dumps([touches, influences or ("",)], ensure_ascii=False)
+
+
+def _write_answer(answer: JsonValue) -> str | None:
+    """An answer as it was given, odd text and numbers included; None where it cannot be kept."""
+    if answer is None:
+        return None
+    try:
+        return json.dumps(answer, ensure_ascii=True, default=_plain)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _plain(value: object) -> JsonValue:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(type(value).__name__)
+
+
+def head_key(key: Ed25519PrivateKey) -> str:
+    """The name of a host by the key that signs its log."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: PLC0415
+
+    return digest_bytes(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
