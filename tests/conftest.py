@@ -95,6 +95,37 @@ def _own_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def _postgres_server() -> Iterator[Any]:
+    """A PostgreSQL server with the ledger's database, for this test process."""
+    from backend_case import cluster  # noqa: PLC0415  # most tests need no database
+    from cxi.lab.postgres_server import Unavailable, find_programs, run_as  # noqa: PLC0415
+
+    try:
+        find_programs(), run_as()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    with cluster() as found:
+        yield found
+
+
+@pytest.fixture
+def postgres(_postgres_server: Any) -> Any:
+    """The PostgreSQL server, its ledger empty (`backend_case.Cluster`)."""
+    _postgres_server.clear()
+    return _postgres_server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """One empty ledger (`backend_case.Backend`): each test runs over both stores."""
+    from backend_case import PostgresBackend, SqliteBackend  # noqa: PLC0415
+
+    if request.param == "sqlite":
+        return SqliteBackend(tmp_path / "state")
+    return PostgresBackend(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture(scope="session")
 def cxi_corpora() -> Path:
     """The folder of recorded runs, which are too large for the repository; `CXI_CORPORA` names it."""
     named = os.environ.get("CXI_CORPORA", "")

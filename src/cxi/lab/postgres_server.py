@@ -1,6 +1,7 @@
 """How does an experiment get a real PostgreSQL server of its own?
 
-- Debian's `postgresql` package is enough; nothing that runs already is touched. The server listens on a socket in its own folder and on
+- Debian's `postgresql` package is enough; nothing that runs already is touched. The server listens on a socket in its own
+  folder and on
   a loopback port, trusts whoever reaches it, and is gone with its folder when the block ends, also after a failure.
 - PostgreSQL refuses to run as root: then its processes are those of `postgres`, or of `nobody`.
 - A shell stands between: where this process is killed, its pipe closes and the server is stopped all the same.
@@ -23,11 +24,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 SUPERUSER: Final = "postgres"
 NEEDED: Final = ("initdb", "postgres", "pg_ctl", "pg_basebackup")
 _START_SECONDS: Final = 30.0
+_STOP_SECONDS: Final = 10.0
 _SETTINGS: Final[Mapping[str, str]] = {
     "fsync": "on",
     "full_page_writes": "on",
@@ -55,7 +57,7 @@ def find_programs() -> Path:
     candidates: list[Path] = []
     config = shutil.which("pg_config")
     if config is not None:
-        found = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+        found = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=False).stdout.strip()
         candidates.append(Path(found))
     debian = Path("/usr/lib/postgresql")
     candidates += sorted(debian.glob("*/bin"), key=lambda path: int("0" + path.parent.name.partition(".")[0]), reverse=True)
@@ -96,9 +98,20 @@ class Server:
             self._run("initdb", "-D", str(self.data), "-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync")
             settings = dict(_SETTINGS)
         else:
-            self._run("pg_basebackup", "-D", str(self.data), "-d", f"{standby_of.address()} application_name={folder.name}", "-R", "-c", "fast")
+            self._run(
+                "pg_basebackup",
+                "-D",
+                str(self.data),
+                "-d",
+                f"{standby_of.address()} application_name={folder.name}",
+                "-R",
+                "-c",
+                "fast",
+            )
             settings = {}
-        self.set({**settings, "port": str(self.port), "listen_addresses": "'127.0.0.1'", "unix_socket_directories": f"'{folder}'"})
+        self.set(
+            {**settings, "port": str(self.port), "listen_addresses": "'127.0.0.1'", "unix_socket_directories": f"'{folder}'"}
+        )
 
     @classmethod
     @contextmanager
@@ -113,7 +126,7 @@ class Server:
             Unavailable: where there is no PostgreSQL here.
         """
         programs, user = find_programs(), run_as()
-        folder = Path(tempfile.mkdtemp(prefix="cxi-pg-", dir="/tmp"))  # noqa: S108  # short: a socket's path has 107 bytes
+        folder = Path(tempfile.mkdtemp(prefix="cxi-pg-", dir="/tmp"))  # short: a socket's path has 107 bytes
         try:
             if user is not None:
                 found = pwd.getpwnam(user)
@@ -140,7 +153,9 @@ class Server:
 
     def set(self, settings: Mapping[str, str]) -> None:
         """Add to `postgresql.conf`; what runs sees it after `reload`."""
-        lines = "".join(f"{name} = {value if value.startswith(chr(39)) else chr(39) + value + chr(39)}\n" for name, value in settings.items())
+        lines = "".join(
+            f"{name} = {value if value.startswith(chr(39)) else chr(39) + value + chr(39)}\n" for name, value in settings.items()
+        )
         with (self.data / "postgresql.conf").open("a") as file:
             file.write(lines)
 
@@ -159,7 +174,7 @@ class Server:
             **self._identity(),
         )
         end = time.monotonic() + _START_SECONDS
-        while self._run("pg_ctl", "status", "-D", str(self.data), check=False) or not self._is_ready():
+        while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > end:
                 self.kill()
                 raise Unavailable(f"the server did not start: {self.log()[-500:]}")
@@ -169,15 +184,12 @@ class Server:
         """Stop it as fast as it can be stopped cleanly; a second time does nothing."""
         if self._process is None:
             return
-        if self._process.poll() is None:
-            with contextlib.suppress(OSError, ValueError):
-                os.kill(self.pid, signal.SIGINT)
-            try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.kill()
-        if self._process is not None:
-            self._close()
+        with contextlib.suppress(OSError, ValueError):
+            os.kill(self.pid, signal.SIGINT)
+        end = time.monotonic() + _STOP_SECONDS
+        while (self.data / "postmaster.pid").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        self._close()
 
     def kill(self) -> None:
         """Kill it as a power cut would: SIGKILL to the postmaster and to all that it started."""
@@ -233,7 +245,7 @@ class Server:
     def _environment(self) -> dict[str, str]:
         return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC", "LOG": str(self.folder / "log")}
 
-    def _identity(self) -> dict[str, object]:
+    def _identity(self) -> dict[str, Any]:
         if self._user is None:
             return {}
         return {"user": self._user, "group": pwd.getpwnam(self._user).pw_gid, "extra_groups": []}

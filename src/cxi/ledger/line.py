@@ -1,13 +1,17 @@
 """How does what a writer says reach PostgreSQL, once, whatever becomes of the connection?
 
-- A writer has one connection and one chain. The connection's session holds the writer's lock; where it is free, the session before
+- A writer has one connection and one chain. The connection's session holds the writer's lock; where it is free, the session
+  before
   has ended, whatever it was doing.
-- Callers of several threads share it: the first to come carries out what waits behind it, up to `MOST` units in one transaction, one
+- Callers of several threads share it: the first to come carries out what waits behind it, up to `MOST` units in one
+  transaction, one
   round trip and one wait for the disk. A lone caller does its own, with no other thread in between.
-- INVARIANT (true-answer): a unit whose connection was cut is answered only after the lock was taken on a new one, by what the server
+- INVARIANT (true-answer): a unit whose connection was cut is answered only after the lock was taken on a new one, by what the
+  server
   then holds: found, it was done; not found, it was not and is done now. Where that cannot be asked, it is a `LedgerError`, and a
   consume among them is remembered: its lease, which nobody ever got, is settled as failed as soon as the server is back.
-- INVARIANT (nothing-lost): what was durable when it was answered is there on every later connection, else nothing more is written:
+- INVARIANT (nothing-lost): what was durable when it was answered is there on every later connection, else nothing more is
+  written:
   another server was put in place of the one that knew it.
 - A wait for a standby that was called off is no durable commit, though the server says `COMMIT`: it is treated as a cut.
 """
@@ -78,7 +82,8 @@ class Unit:
         query: One statement; `%(chain)s`, `%(generation)s` and, for what rides, `%(riding)s` are put in.
         values: Its other values.
         durable: Whether it is answered only after it is on the disk.
-        find: Asks, on another connection, whether it was done; its row if so. It gets the chain and the last entry that was known.
+        find: Asks, on another connection, whether it was done; its row if so. It gets the chain and the last entry that
+        was known.
         locks: Names of the locks that it takes.
         undo: Of a consume: names the lease that nobody got, where its answer was lost for good.
     """
@@ -351,7 +356,6 @@ class Line:
                         left.append(unit)
                 for unit in left:
                     self._attempt(connection, [unit])
-                return
             except psycopg.Error as again:
                 cut = self._is_cut(again)
                 self._drop()
@@ -359,6 +363,8 @@ class Line:
                     break
             except LedgerError as lost:
                 self._fail(batch, lost)
+                return
+            else:
                 return
             time.sleep(_PAUSE)
         self._fail(batch, self.fault(error))
@@ -434,7 +440,8 @@ class Line:
 
 
 _END_OTHERS: Final[LiteralString] = (
-    "SELECT pg_terminate_backend(l.pid, 5000) FROM pg_locks l, (SELECT hashtextextended('chain' || chr(31) || %s::text, 6043) AS k) x"
+    "SELECT pg_terminate_backend(l.pid, 5000) FROM pg_locks l, (SELECT hashtextextended('chain' || chr(31) ||"
+    " %s::text, 6043) AS k) x"
     " WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.pid <> pg_backend_pid() AND l.granted"
     " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     " AND (l.classid::bigint << 32 | l.objid::bigint) = x.k"

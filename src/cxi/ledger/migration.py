@@ -1,8 +1,10 @@
 """Does this database hold a ledger, of which version, and whose roles may use it?
 
-- Migrations only go forward. Each is one file of `migrations/`, applied once, in one transaction, under an advisory lock; a database
+- Migrations only go forward. Each is one file of `migrations/`, applied once, in one transaction, under an advisory lock; a
+  database
   that is newer than this program is refused.
-- Whoever migrates may make roles and owns the database or is a superuser. The ledger itself belongs to `cxi_owner`, which nobody logs
+- Whoever migrates may make roles and owns the database or is a superuser. The ledger itself belongs to `cxi_owner`, which
+  nobody logs
   in as; gateways' roles are members of `cxi_gateway`, which may call its functions and write no table.
 - A role is bound to one tenant by the database, never by what a gateway says (`bind`).
 
@@ -16,7 +18,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
-from typing import Final, LiteralString, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 import psycopg
 from psycopg import sql
@@ -24,7 +26,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from cxi.errors import LedgerError
 
-Connection: TypeAlias = psycopg.Connection[tuple[object, ...]]
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 OWNER: Final = "cxi_owner"
 GATEWAY: Final = "cxi_gateway"
@@ -62,7 +64,7 @@ def migrate(conninfo: str) -> int:
             raise LedgerError(f"the database has ledger version {found}, and this program knows {VERSION}: use a newer program")
         for number, name in enumerate(MIGRATIONS[found:], start=found + 1):
             with connection.transaction():
-                connection.execute(cast("LiteralString", _text(name)).encode())
+                connection.execute(_text(name).encode())
                 connection.execute("INSERT INTO cxi.migration (version, name) VALUES (%s, %s)", (number, name))
                 connection.execute(sql.SQL("GRANT SELECT ON cxi.migration TO {}").format(sql.Identifier(GATEWAY)))
         return found
@@ -87,7 +89,9 @@ def bind(conninfo: str, *, role: str, tenant: str, clock: str = "server") -> Non
         if row is None:
             raise LedgerError(f"there is no role `{role}`: make it first, with `CREATE ROLE … LOGIN`")
         if row[0] or row[1]:
-            raise LedgerError(f"the role `{role}` could set its binding aside: it is a superuser, bypasses row security or is the owner")
+            raise LedgerError(
+                f"the role `{role}` could set its binding aside: it is a superuser, bypasses row security or is the owner"
+            )
         with connection.transaction():
             connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(GATEWAY), sql.Identifier(role)))
             connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(OWNER)))
@@ -105,7 +109,7 @@ def version(connection: Connection) -> int:
     if row is None or not row[0]:
         return 0
     row = connection.execute("SELECT coalesce(max(version), 0) FROM cxi.migration").fetchone()
-    return cast("int", row[0]) if row is not None else 0
+    return int(row[0]) if row is not None else 0
 
 
 @contextmanager

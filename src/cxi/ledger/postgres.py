@@ -1,12 +1,16 @@
 """Has this been used? The answer for many gateways: one PostgreSQL database for ledger and log.
 
-- INVARIANT (one-statement): `consume` is one call of `cxi.consume`, which judges and writes steps 1 to 6 in one transaction, by the
-  server's clock; `now` is only what the log says. It is durable before it is answered: `fsync` and `synchronous_commit` are looked at
+- INVARIANT (one-statement): `consume` is one call of `cxi.consume`, which judges and writes steps 1 to 6 in one transaction, by
+  the
+  server's clock; `now` is only what the log says. It is durable before it is answered: `fsync` and `synchronous_commit` are
+  looked at
   when the ledger is opened, and again by the function itself.
-- The database says whose tenant this is, by the role that logged in: of another tenant nothing is seen, spent, revoked or released.
+- The database says whose tenant this is, by the role that logged in: of another tenant nothing is seen, spent, revoked or
+  released.
 - Each open ledger writes a hash chain of its own, named by its origin: no gateway waits for another's head (`docs/adr/0012`).
 - A cut connection is answered by what the server holds, else by `LedgerError`, never by a guess (`cxi.ledger.line`).
-- A writer holds a lock on the server for as long as its session lives, and says every few seconds that it is there. Without both for
+- A writer holds a lock on the server for as long as its session lives, and says every few seconds that it is there. Without
+  both for
   the grace, it is gone: its leases become `outcome_unknown`. The grace is longer than a lease may wait for its launch.
 - Policies, contracts and pins that differ from those of a gateway at work are not put in force by merely starting: `explicit`.
 
@@ -17,7 +21,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 import secrets
 import threading
 import time
@@ -25,7 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, LiteralString, cast
+from typing import Final, LiteralString, cast
 
 import orjson
 import psycopg
@@ -34,14 +37,28 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from cxi.canonical import Digest, JsonValue, canonicalize, digest_bytes
 from cxi.errors import AuthorityError, Code, ConfigError, LedgerError, MalformedError, Problem, Refused
-from cxi.ledger.base import CallRecord, Draw, Lease, Mark, MarkKind, Outcome, Receipt, Recorded, State, Stats, marks_of
+from cxi.ledger.base import CallRecord, Draw, Lease, Mark, Outcome, Receipt, Recorded, State, Stats
+from cxi.ledger.comparison import compare
 from cxi.ledger.examine import read_answer, read_state
 from cxi.ledger.line import Line, Row, Unit, complete, named, raw
-from cxi.ledger.machine import PERSONS, SETTLEMENTS, Event, step
+from cxi.ledger.machine import PERSONS, SETTLEMENTS, step
 from cxi.ledger.migration import VERSION, Connection, describe, fault
+from cxi.ledger.spending import (
+    APPEND,
+    CONSUME,
+    OPEN_SESSION,
+    SETTLE,
+    locks_of,
+    read_mark,
+    values_of,
+    write_answer,
+    write_mark,
+    write_touches,
+)
+from cxi.log.checkpoint import CheckpointFile, Head, claimed
 from cxi.log.commitment import SALT_BYTES, commit
 from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry, milliseconds, read_entry
-from cxi.log.checkpoint import Head
+from cxi.log.finding import Finding
 from cxi.manifest import Instant, Manifest
 
 GRACE_SECONDS: Final = 60.0  # longer than a lease's launch deadline
@@ -49,28 +66,6 @@ BEAT_SECONDS: Final = 5.0
 READERS: Final = 4
 _CALL_OFF_SECONDS: Final = 10.0
 _PAGE: Final = 500  # log rows read at once
-
-_CONSUME: Final[LiteralString] = (
-    "SELECT code, detail, place, answer, seq, hash FROM cxi.consume(%(chain)s::bigint, %(generation)s::bigint, %(now)s::bigint,"
-    " %(counter)s::bigint, %(digest)s::text, %(tenant)s::text, %(user)s::text, %(agent)s::text, %(session)s::text, %(grant)s::text,"
-    " %(sequence)s::bigint, %(call)s::text, %(limit)s::bigint, %(window)s::bigint, %(repeat)s::text, %(action)s::bytea,"
-    " %(event)s::bytea, %(occurrence)s::bytea, %(key)s::bytea, %(manifest)s::bytea, %(deadline)s::bigint, %(not_before)s::bigint,"
-    " %(not_after)s::bigint, %(nonce)s::bytea, %(capability)s::bytea, %(approval)s::bytea, %(task)s::text, %(touches)s::text,"
-    " %(lineage)s::text[], %(marks)s::text[], %(limits)s::jsonb, %(after)s::jsonb, %(retries)s::bigint, %(content)s::text)"
-)
-_SETTLE: Final[LiteralString] = (
-    "SELECT state, settled, seq, hash FROM cxi.settle(%(chain)s::bigint, %(generation)s::bigint, %(session)s::text, %(grant)s::text,"
-    " %(sequence)s::bigint, %(call)s::text, %(manifest)s::bytea, %(state)s::text, %(answer)s::text, %(content)s::text,"
-    " %(riding)s::boolean)"
-)
-_APPEND: Final[LiteralString] = (
-    "SELECT previous, seq, hash FROM cxi.append(%(chain)s::bigint, %(generation)s::bigint, %(kind)s::text, %(call)s::text,"
-    " %(content)s::text, %(riding)s::boolean)"
-)
-_OPEN_SESSION: Final[LiteralString] = (
-    "SELECT answer, seq, hash FROM cxi.open_session(%(chain)s::bigint, %(generation)s::bigint, %(tenant)s::text, %(session)s::text,"
-    " %(user)s::text, %(agent)s::text, %(credential)s::text, %(content)s::text, %(riding)s::boolean)"
-)
 
 
 class PostgresLedger:
@@ -123,8 +118,7 @@ class PostgresLedger:
             self._pool.open()
             self._refuse_losses()
             self._recover(now, opening=True)
-            if self._rows("SELECT 1 FROM cxi.chain WHERE tenant = %s AND open AND instance = %s", (self._tenant, instance)):
-                raise LedgerError(f"writer `{instance}` is open already, here or elsewhere")
+            self._refuse_second()
         except BaseException:
             self._line.abandon()
             self._pool.close()
@@ -167,7 +161,8 @@ class PostgresLedger:
                 connection: Connection, chain: int, generation: int, counter: int = counter, content: str = content
             ) -> Row | None:
                 row = connection.execute(
-                    "SELECT counter, digest, others, seq, hash FROM cxi.activate(%s, %s, %s, %s, %s, %s, make_interval(secs => %s))",
+                    "SELECT counter, digest, others, seq, hash FROM cxi.activate(%s, %s, %s, %s, %s, %s, make_interval(secs =>"
+                    " %s))",
                     (chain, generation, digest, counter, explicit, content, self._grace),
                 ).fetchone()
                 if row is not None and row[1] == digest and not explicit:
@@ -183,7 +178,7 @@ class PostgresLedger:
                         "ledger",
                         0,
                         f"{row[2]} gateways are at work under epoch {row[0]}, which these files differ from",
-                        "bring the files into line, or put these in force with `cxi ledger activate`: every other gateway then refuses",
+                        "bring the files into line, or put these in force with `cxi ledger activate`: the others then refuse",
                     )
                 )
 
@@ -209,7 +204,7 @@ class PostgresLedger:
             "credential": bound,
             "content": _content(EntryType.SESSION, "", session, body, now),
         }
-        if self._line.submit(Unit(_OPEN_SESSION, values, durable=False))[0] == "other":
+        if self._line.submit(Unit(OPEN_SESSION, values, durable=False))[0] == "other":
             raise AuthorityError(f"session `{session}` is closed, or bound to another principal or credential")
 
     def close_session(self, session: str, now: Instant) -> None:
@@ -228,7 +223,8 @@ class PostgresLedger:
             )
         else:
             rows = self._rows(
-                "SELECT sequence FROM cxi.call WHERE tenant = %s AND session = %s AND grant_id = %s ORDER BY sequence DESC LIMIT 1",
+                "SELECT sequence FROM cxi.call WHERE tenant = %s AND session = %s AND grant_id = %s ORDER BY sequence DESC"
+                " LIMIT 1",
                 (self._tenant, session, grant),
             )
         return cast("int", rows[0][0]) if rows else 0
@@ -257,12 +253,16 @@ class PostgresLedger:
             raise ValueError("the entry is not the admission of this call")
         self._settle_undone()
         digest = manifest.digest
-        values = _values(manifest, draw, _content(entry.kind, entry.call, entry.session, {**entry.body, "manifest": digest}, now), now)
+        values = values_of(
+            manifest, draw, _content(entry.kind, entry.call, entry.session, {**entry.body, "manifest": digest}, now), now
+        )
 
         def find(connection: Connection, chain: int, known: int) -> Row | None:
             return connection.execute(
-                "SELECT 'LEASED', NULL, NULL, NULL, c.seq, l.hash FROM cxi.call c JOIN cxi.log l ON (l.chain, l.seq) = (c.chain, c.seq)"
-                " WHERE c.tenant = %s AND c.session = %s AND c.grant_id = %s AND c.sequence = %s AND c.id = %s AND c.manifest = %s"
+                "SELECT 'LEASED', NULL, NULL, NULL, c.seq, l.hash FROM cxi.call c JOIN cxi.log l ON (l.chain, l.seq) ="
+                " (c.chain, c.seq)"
+                " WHERE c.tenant = %s AND c.session = %s AND c.grant_id = %s AND c.sequence = %s AND c.id = %s AND c.manifest"
+                " = %s"
                 " AND c.chain = %s AND c.seq > %s AND c.state = 'leased'",
                 (
                     self._tenant,
@@ -276,7 +276,7 @@ class PostgresLedger:
                 ),
             ).fetchone()
 
-        unit = Unit(_CONSUME, values, find=find, locks=_locks(values), undo=(manifest, draw.call))
+        unit = Unit(CONSUME, values, find=find, locks=locks_of(values), undo=(manifest, draw.call))
         code, detail, place, answer, seq, hash_ = self._line.submit(unit)
         match code:
             case "LEASED":
@@ -285,7 +285,7 @@ class PostgresLedger:
             case "RECORDED":
                 return Recorded(str(place), read_answer(answer))
             case "REVOKED":
-                mark = _read_mark(detail)
+                mark = read_mark(detail)
                 return Refused.of(Code.REVOKED, f"{mark} was revoked", where=str(mark.kind))
             case _:
                 return Refused.of(Code(str(code)), str(detail), where=str(place or ""))
@@ -348,19 +348,20 @@ class PostgresLedger:
             "call": call,
             "manifest": raw(digest),
             "state": state,
-            "answer": _write_answer(answer),
+            "answer": write_answer(answer),
             "content": _content(entry.kind, call, entry.session, body, now),
         }
 
         def find(connection: Connection, chain: int, known: int) -> Row | None:
             return connection.execute(
-                "SELECT c.state, true, l.seq, l.hash FROM cxi.call c JOIN cxi.log l ON (l.chain, l.seq) = (c.settled_chain, c.settled)"
+                "SELECT c.state, true, l.seq, l.hash FROM cxi.call c JOIN cxi.log l ON (l.chain, l.seq) = (c.settled_chain,"
+                " c.settled)"
                 " WHERE c.tenant = %s AND c.session = %s AND c.grant_id = %s AND c.sequence = %s AND c.id = %s"
                 " AND c.settled_chain = %s AND c.settled > %s AND l.content = %s",
                 (self._tenant, session, invocation.grant, invocation.sequence, call, chain, known, values["content"]),
             ).fetchone()
 
-        return self._line.submit(Unit(_SETTLE, values, durable=False, find=find))
+        return self._line.submit(Unit(SETTLE, values, durable=False, find=find))
 
     def recover(self, now: Instant) -> Sequence[str]:
         """See `Ledger.recover`."""
@@ -382,7 +383,9 @@ class PostgresLedger:
         if row[0] is None:
             raise AuthorityError(f"`{call}` is no call whose outcome is unknown")
         following = step(read_state(row[0]), event)
-        raise AuthorityError(f"`{call}`: {following.reasons[0].detail if isinstance(following, Refused) else 'it changed meanwhile'}")
+        raise AuthorityError(
+            f"`{call}`: {following.reasons[0].detail if isinstance(following, Refused) else 'it changed meanwhile'}"
+        )
 
     def revoke(self, tenant: str, mark: Mark, *, person: str, reason: str, now: Instant) -> None:
         """See `Ledger.revoke`."""
@@ -390,7 +393,7 @@ class PostgresLedger:
         body: dict[str, JsonValue] = {"act": "revoke", "tenant": tenant, "kind": str(mark.kind), "key": mark.key}
         body |= {"person": person, "reason": reason}
         content = _content(EntryType.PERSON, "", mark.session, body, now)
-        self._act("SELECT seq, hash FROM cxi.revoke(%s, %s, %s, %s)", _write_mark(mark), content)
+        self._act("SELECT seq, hash FROM cxi.revoke(%s, %s, %s, %s)", write_mark(mark), content)
 
     def grants_of(self, session: str) -> frozenset[str] | None:
         """The grants that a session drew from; None where no such session was ever opened."""
@@ -406,14 +409,17 @@ class PostgresLedger:
     ) -> Sequence[CallRecord]:
         """See `Ledger.calls`."""
         rows = self._rows(
-            "SELECT c.id, c.session, s.user_name, s.agent, c.grant_id, c.state, c.manifest, c.seq, c.drawn_ms, c.settled, c.writer"
+            "SELECT c.id, c.session, s.user_name, s.agent, c.grant_id, c.state, c.manifest, c.seq, c.drawn_ms, c.settled,"
+            " c.writer"
             " FROM cxi.call c JOIN cxi.session s ON (s.tenant, s.id) = (c.tenant, c.session) WHERE c.tenant = %(tenant)s"
-            " AND (%(states)s::text[] = '{}' OR c.state = ANY (%(states)s)) AND (%(session)s::text = '' OR c.session = %(session)s)"
+            " AND (%(states)s::text[] = '{}' OR c.state = ANY (%(states)s)) AND (%(session)s::text = '' OR c.session ="
+            " %(session)s)"
             " AND (%(call)s::text = '' OR c.id = %(call)s) ORDER BY c.place DESC LIMIT %(most)s",
             {"tenant": tenant, "states": [str(state) for state in states], "session": session, "call": call, "most": most},
         )
         return tuple(
-            CallRecord(*row[:5], read_state(row[5]), named(row[6]), row[7], row[8] / 1000, row[9], row[10]) for row in rows
+            CallRecord(call, session, user, agent, grant, read_state(state), named(manifest), seq, drawn / 1000, settled, writer)
+            for call, session, user, agent, grant, state, manifest, seq, drawn, settled, writer in rows
         )
 
     def stats(self, tenant: str) -> Stats:
@@ -430,12 +436,12 @@ class PostgresLedger:
         return Stats(found, row[0], row[1], row[2], row[3], self.epoch(tenant), row[4])
 
     def vacuum(self, before: Instant, now: Instant) -> int:
-        """See `Ledger.vacuum`."""
+        """See `Ledger.vacuum`. `until` in the log is a place, which counts over all chains."""
 
         def work(connection: Connection, chain: int, generation: int) -> Row | None:
-            row = _only(connection.execute("SELECT cxi.vacuum(%s)", (milliseconds(before),)).fetchone())
+            row = _only(connection.execute("SELECT dropped, until FROM cxi.vacuum(%s)", (milliseconds(before),)).fetchone())
             if row[0]:
-                body: dict[str, JsonValue] = {"act": "vacuum", "before_ms": milliseconds(before), "calls": row[0]}
+                body: dict[str, JsonValue] = {"act": "vacuum", "until": row[1], "calls": row[0]}
                 content = _content(EntryType.PERSON, "", "", body, now)
                 connection.execute("SELECT cxi.append(%s, %s, 'person', '', %s, false)", (chain, generation, content))
             return row
@@ -448,7 +454,8 @@ class PostgresLedger:
         """See `Ledger.touched`."""
         found: dict[tuple[str, str], list[str]] = {}
         for kind, key, influence in self._rows(
-            'SELECT DISTINCT kind COLLATE "C", key COLLATE "C", influence COLLATE "C" FROM cxi.touch WHERE tenant = %s ORDER BY 1, 2, 3',
+            'SELECT DISTINCT kind COLLATE "C", key COLLATE "C", influence COLLATE "C" FROM cxi.touch WHERE tenant = %s'
+            " ORDER BY 1, 2, 3",
             (tenant,),
         ):
             names = found.setdefault((kind, key), [])
@@ -466,7 +473,7 @@ class PostgresLedger:
     ) -> None:
         """See `Ledger.touch`. Rides on the next durable commit."""
         self._refuse_other(tenant)
-        values = {"touches": _write_touches(tuple(touches), influences), "call": call}
+        values = {"touches": write_touches(tuple(touches), influences), "call": call}
         query: LiteralString = "SELECT cxi.touch(%(touches)s::text, %(call)s::text, %(riding)s::boolean)"
         self._line.submit(Unit(query, values, durable=False))
 
@@ -491,12 +498,14 @@ class PostgresLedger:
             ).fetchone()
 
         values = {"kind": str(entry.kind), "call": entry.call, "content": content}
-        previous, seq, _ = self._line.submit(Unit(_APPEND, values, durable=durable, find=find))
+        previous, seq, _ = self._line.submit(Unit(APPEND, values, durable=durable, find=find))
         return ChainedEntry(seq, named(previous), milliseconds(now) / 1000, entry)
 
     def origins(self) -> tuple[str, ...]:
         """The names of all chains of this tenant, the oldest first."""
-        return tuple(str(row[0]) for row in self._rows("SELECT origin FROM cxi.chain WHERE tenant = %s ORDER BY id", (self._tenant,)))
+        return tuple(
+            str(row[0]) for row in self._rows("SELECT origin FROM cxi.chain WHERE tenant = %s ORDER BY id", (self._tenant,))
+        )
 
     def entries(self, start: int = 1, origin: str = "") -> Iterator[ChainedEntry]:
         """See `Ledger.entries`: of one chain, or of all of the tenant's, in the order in which they were written.
@@ -531,6 +540,18 @@ class PostgresLedger:
         # A durable transaction that writes: what rode before it is on the disk when it returns.
         row = _only(self._act("SELECT seq, hash FROM cxi.resume(%s, %s, 0)"))
         return Head(self._line.origin, row[0], named(row[1]), milliseconds(now) / 1000)
+
+    def differences(self) -> tuple[Finding, ...]:
+        """Where the ledger's rows are not what its log tells (`cxi.ledger.replay`), all chains together."""
+        try:
+            with self._pool.connection() as connection:
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                try:
+                    return compare(connection, self._tenant)
+                finally:
+                    connection.execute("ROLLBACK")
+        except psycopg.Error as error:
+            raise self._line.fault(error) from error
 
     def close(self) -> None:
         """Make everything durable and let go. Leases that are still open become `outcome_unknown` at the next recovery."""
@@ -568,7 +589,9 @@ class PostgresLedger:
                 found = _only(connection.execute("SELECT max(version) FROM cxi.migration").fetchone())[0]
                 if found != VERSION:
                     which = "newer than" if found and found > VERSION else "older than"
-                    raise self._unusable(f"its ledger, version {found}, is {which} this program's, {VERSION}: `cxi ledger migrate`")
+                    raise self._unusable(
+                        f"its ledger, version {found}, is {which} this program's, {VERSION}: `cxi ledger migrate`"
+                    )
                 wait, standbys = _only(
                     connection.execute(
                         "SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names')"
@@ -590,10 +613,15 @@ class PostgresLedger:
         if tenant != self._tenant:
             raise AuthorityError(f"this role is bound to tenant `{self._tenant}`, not to `{tenant}`")
 
+    def _refuse_second(self) -> None:
+        query: LiteralString = (
+            "SELECT 1 FROM cxi.chain WHERE tenant = %s AND open AND instance = %s AND id IS DISTINCT FROM %s::bigint"
+        )
+        if self._rows(query, (self._tenant, self._instance, self._line.chain)):
+            raise LedgerError(f"writer `{self._instance}` is open already, here or elsewhere")
+
     def _refuse_losses(self) -> None:
         """See that no entry is gone that this host's last checkpoint of a chain vouches for."""
-        from cxi.log.checkpoint import CheckpointFile, claimed  # noqa: PLC0415
-
         if self._checkpoints is None:
             return
         last: dict[str, Head] = {}
@@ -623,7 +651,7 @@ class PostgresLedger:
         for last in (False, False, True):
             try:
                 with self._pool.connection() as connection:
-                    return cast("list[Row]", connection.execute(query, values, prepare=True).fetchall())
+                    return connection.execute(query, values, prepare=True).fetchall()
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 if last or isinstance(error, PoolTimeout):
                     raise self._line.fault(error) from error
@@ -652,7 +680,7 @@ class PostgresLedger:
             ) -> Row | None:
                 calls = []
                 for session, grant, sequence, call, seq in connection.execute(
-                    "SELECT * FROM cxi.bury(%s, %s, %s::interval)", (chain, *values[1:])
+                    "SELECT * FROM cxi.bury(%s, %s, %s, %s, %s::interval)", (chain, mine, generation, *values[1:])
                 ).fetchall():
                     unknown = str(State.OUTCOME_UNKNOWN)
                     body: dict[str, JsonValue] = {
@@ -687,8 +715,10 @@ class PostgresLedger:
             failed = str(State.FAILED)
             try:
                 rows = self._rows(
-                    "SELECT c.seq, l.hash FROM cxi.call c JOIN cxi.log l ON (l.chain, l.seq) = (c.chain, c.seq) WHERE c.tenant = %s"
-                    " AND c.session = %s AND c.grant_id = %s AND c.sequence = %s AND c.id = %s AND c.manifest = %s AND c.state = 'leased'",
+                    "SELECT c.seq, l.hash FROM cxi.call c JOIN cxi.log l ON (l.chain, l.seq) = (c.chain, c.seq) WHERE c.tenant ="
+                    " %s"
+                    " AND c.session = %s AND c.grant_id = %s AND c.sequence = %s AND c.id = %s AND c.manifest = %s AND c.state ="
+                    " 'leased'",
                     (self._tenant, session, invocation.grant, invocation.sequence, call, raw(manifest.digest)),
                 )
                 if rows:
@@ -732,100 +762,6 @@ def _only(row: Row | None) -> Row:
 
 def _content(kind: EntryType, call: str, session: str, body: Mapping[str, JsonValue], now: Instant) -> str:
     return canonicalize(LogEntry(kind, call, session, body).to_json(now)).decode()
-
-
-def _values(manifest: Manifest, draw: Draw, content: str, now: Instant) -> dict[str, Any]:
-    """What `cxi.consume` judges, and what it writes."""
-    principal, invocation = manifest.action.principal, manifest.invocation
-    counter, digest = manifest.effect.policy_epoch
-    lineage = sorted({session for session, _ in draw.lineage})
-    limits = [
-        {"scope": limit.scope, "amount": limit.amount, "most": limit.most, "window": milliseconds(limit.window)}
-        for limit in draw.limits
-    ]
-    after = [{"grant": needed.grant, "times": needed.times} for needed in draw.after]
-    return {
-        "now": milliseconds(now),
-        "counter": counter,
-        "digest": digest,
-        "tenant": principal.tenant,
-        "user": principal.user,
-        "agent": principal.agent,
-        "session": principal.session,
-        "grant": invocation.grant,
-        "sequence": invocation.sequence,
-        "call": draw.call,
-        "limit": draw.limit,
-        "window": milliseconds(draw.window),
-        "repeat": draw.repeat,
-        "action": raw(draw.action),
-        "event": raw(invocation.event_key),
-        "occurrence": raw(draw.occurrence),
-        "key": raw(invocation.idempotency_key) if invocation.idempotency_key else None,
-        "manifest": raw(manifest.digest),
-        "deadline": milliseconds(draw.deadline),
-        "not_before": milliseconds(draw.not_before),
-        "not_after": milliseconds(draw.not_after),
-        "nonce": _token("nonce", invocation.nonce),
-        "capability": _token("capability", invocation.capability),
-        "approval": _token("approval", draw.approval) if draw.approval else None,
-        "task": draw.task,
-        "touches": _write_touches(draw.touches, draw.influences) if draw.touches else None,
-        "lineage": lineage or None,
-        "marks": [_write_mark(mark) for mark in marks_of(manifest, draw)],
-        "limits": json.dumps(limits) if limits else None,
-        "after": json.dumps(after) if after else None,
-        "retries": draw.retries,
-        "content": content,
-    }
-
-
-def _locks(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the locks that `cxi.consume` takes, as it makes them."""
-    names = [f"grant\x1f{values['session']}\x1f{values['grant']}", f"occurrence\x1f{values['occurrence'].hex()}"]
-    if values["key"] is not None:
-        names.append(f"key\x1f{values['session']}\x1f{values['key'].hex()}")
-    if values["approval"] is not None:
-        names.append(f"approval\x1f{values['approval'].hex()}")
-    if values["limits"] is not None:
-        names.extend(f"scope\x1f{limit['scope']}" for limit in json.loads(values["limits"]))
-    return tuple(names)
-
-
-def _token(kind: str, text: str) -> bytes:
-    """What is used once: the nonce itself stays out of the database, as a manifest's digest hides the manifest by it."""
-    return raw(digest_bytes(f"{kind}:{text}".encode()))
-
-
-def _write_mark(mark: Mark) -> str:
-    return json.dumps([str(mark.kind), mark.key, mark.session], ensure_ascii=False)
-
-
-def _read_mark(text: object) -> Mark:
-    kind, key, session = json.loads(str(text))
-    return Mark(MarkKind(kind), key, session)
-
-
-def _write_touches(touches: tuple[tuple[str, str], ...], influences: tuple[str, ...]) -> str:
-    return json.dumps([touches, influences or ("",)], ensure_ascii=False)
-
-
-def _write_answer(answer: JsonValue) -> str | None:
-    """An answer as it was given, odd text and numbers included; None where it cannot be kept."""
-    if answer is None:
-        return None
-    try:
-        return json.dumps(answer, ensure_ascii=True, default=_plain)
-    except (TypeError, ValueError, RecursionError):
-        return None
-
-
-def _plain(value: object) -> JsonValue:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Sequence):
-        return list(value)
-    raise TypeError(type(value).__name__)
 
 
 def head_key(key: Ed25519PrivateKey) -> str:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from backend_case import Backend
 from cxi.ledger.base import Limit, Requirement, State, scope_of
-from cxi.ledger.sqlite import SqliteLedger
-from ledger_case import Case, codes, open_ledger, start
+from ledger_case import Case, codes, start
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
-    ledger = open_ledger(tmp_path / "state")
+def ledger(backend: Backend) -> Iterator[Any]:
+    ledger = backend.open()
     start(ledger)
     yield ledger
     ledger.close()
 
 
 @pytest.fixture
-def case(ledger: SqliteLedger) -> Case:
+def case(ledger: Any) -> Case:
     return Case(ledger)
 
 
@@ -52,7 +51,7 @@ def test_a_refused_draw_takes_from_none_of_its_limits(case: Case) -> None:
     assert codes(case.consume("a", more=limits(Limit("one", 5, 5)))) == ("Lease",)
 
 
-def test_a_scope_is_counted_over_sessions_and_grants(ledger: SqliteLedger, case: Case) -> None:
+def test_a_scope_is_counted_over_sessions_and_grants(ledger: Any, case: Case) -> None:
     start(ledger, "s-2")
     assert codes(case.consume("a", more=limits(Limit("pay", 3, 5)))) == ("Lease",)
     assert codes(case.consume("b", session="s-2", grant="other", more=limits(Limit("pay", 3, 5)))) == ("LIMIT_REACHED",)
@@ -91,7 +90,7 @@ def test_what_failed_does_not_count_whatever_was_drawn_after_it(case: Case) -> N
 @pytest.mark.parametrize(
     ("state", "answer"), [(State.FAILED, "Lease"), (State.DONE, "LIMIT_REACHED"), (State.RELEASED, "LIMIT_REACHED")]
 )
-def test_a_person_who_says_that_it_failed_gives_it_back(ledger: SqliteLedger, case: Case, state: State, answer: str) -> None:
+def test_a_person_who_says_that_it_failed_gives_it_back(ledger: Any, case: Case, state: State, answer: str) -> None:
     lease = case.lease("a", more=limits(Limit("pay", 5, 5)))
     case.settle(lease, State.OUTCOME_UNKNOWN)
     assert codes(case.consume("b", more=limits(Limit("pay", 1, 5)))) == ("LIMIT_REACHED",)
@@ -99,12 +98,12 @@ def test_a_person_who_says_that_it_failed_gives_it_back(ledger: SqliteLedger, ca
     assert codes(case.consume("b", more=limits(Limit("pay", 5, 5)))) == (answer,)
 
 
-def test_a_limit_holds_over_a_restart(tmp_path: Path) -> None:
-    ledger = open_ledger(tmp_path, "one")
+def test_a_limit_holds_over_a_restart(backend: Backend) -> None:
+    ledger = backend.open("one")
     start(ledger)
     Case(ledger).lease("a", more=limits(Limit("pay", 5, 5)))
     ledger.close()
-    ledger = open_ledger(tmp_path, "two")
+    ledger = backend.open("two")
     assert codes(Case(ledger, "b").consume("b", more=limits(Limit("pay", 1, 5)))) == ("LIMIT_REACHED",)
     ledger.close()
 
@@ -134,7 +133,7 @@ def test_a_sequence_waits_until_the_earlier_call_is_done(case: Case, state: Stat
     assert codes(case.consume("b", more=after)) == ("Lease",)
 
 
-def test_a_sequence_is_its_sessions_own_and_may_want_more_than_one(ledger: SqliteLedger, case: Case) -> None:
+def test_a_sequence_is_its_sessions_own_and_may_want_more_than_one(ledger: Any, case: Case) -> None:
     start(ledger, "s-2")
     after = {"after": (Requirement("fix/test", 2),)}
     case.settle(case.lease("a", grant="fix/test"))
@@ -178,7 +177,7 @@ def test_no_retries_means_that_the_first_failure_is_the_last(case: Case) -> None
 # --- lineage
 
 
-def test_what_was_delegated_ends_with_the_session_that_delegated_it(ledger: SqliteLedger, case: Case) -> None:
+def test_what_was_delegated_ends_with_the_session_that_delegated_it(ledger: Any, case: Case) -> None:
     start(ledger, "s-0")
     lineage = {"lineage": (("s-0", "main/files.write_file"),)}
     assert codes(case.consume("a", more=lineage)) == ("Lease",)
@@ -189,7 +188,7 @@ def test_what_was_delegated_ends_with_the_session_that_delegated_it(ledger: Sqli
 OWN = ("s-0", "main/files.write_file")
 
 
-def test_a_giver_and_those_it_delegated_to_draw_from_one_count(ledger: SqliteLedger, case: Case) -> None:
+def test_a_giver_and_those_it_delegated_to_draw_from_one_count(ledger: Any, case: Case) -> None:
     start(ledger, "s-0")
     shared = {"limits": (Limit(scope_of(*OWN), 1, 3, own=OWN),), "lineage": (OWN,)}
     giver = {"session": "s-0", "grant": OWN[1], "limit": 3}
@@ -203,7 +202,7 @@ def test_a_giver_and_those_it_delegated_to_draw_from_one_count(ledger: SqliteLed
     assert codes(case.consume("e", **giver)) == ("GRANT_EXHAUSTED",)
 
 
-def test_a_givers_failed_draws_leave_room_for_those_it_delegated_to(ledger: SqliteLedger, case: Case) -> None:
+def test_a_givers_failed_draws_leave_room_for_those_it_delegated_to(ledger: Any, case: Case) -> None:
     start(ledger, "s-0")
     shared = {"limits": (Limit(scope_of(*OWN), 1, 2, own=OWN),), "lineage": (OWN,)}
     giver = {"session": "s-0", "grant": OWN[1], "limit": 2}
@@ -215,7 +214,7 @@ def test_a_givers_failed_draws_leave_room_for_those_it_delegated_to(ledger: Sqli
     assert codes(case.consume("d", more=shared)) == ("LIMIT_REACHED",)
 
 
-def test_a_window_is_shared_with_those_it_was_delegated_to(ledger: SqliteLedger, case: Case) -> None:
+def test_a_window_is_shared_with_those_it_was_delegated_to(ledger: Any, case: Case) -> None:
     start(ledger, "s-0")
     shared = {"limits": (Limit(scope_of(*OWN), 1, 2, 10.0, OWN),), "lineage": (OWN,)}
     giver = {"session": "s-0", "grant": OWN[1], "limit": 2, "window": 10.0}
@@ -228,7 +227,7 @@ def test_a_window_is_shared_with_those_it_was_delegated_to(ledger: SqliteLedger,
     assert codes(case.consume("d", now=15.0, more=shared)) == ("Lease",)
 
 
-def test_a_sequence_may_look_at_the_givers_session(ledger: SqliteLedger, case: Case) -> None:
+def test_a_sequence_may_look_at_the_givers_session(ledger: Any, case: Case) -> None:
     start(ledger, "s-0")
     after = {"after": (Requirement("main/test", 1, "s-0"),)}
     case.settle(case.lease("a", grant="main/test"))

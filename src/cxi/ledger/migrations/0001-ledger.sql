@@ -112,6 +112,7 @@ CREATE TABLE cxi.open (
   id text NOT NULL,
   state text NOT NULL CHECK (state IN ('leased', 'outcome_unknown')),
   chain bigint NOT NULL,
+  generation bigint NOT NULL,       -- which of the chain's writers leased it
   PRIMARY KEY (tenant, occurrence)
 ) WITH (fillfactor = 70);
 
@@ -295,9 +296,11 @@ DECLARE
   c record;
 BEGIN
   PERFORM cxi.alone(t);
-  IF EXISTS (SELECT 1 FROM cxi.chain x WHERE x.tenant = t AND x.open AND x.instance = p_instance) THEN
-    RAISE EXCEPTION 'writer `%` is open already', p_instance USING ERRCODE = 'CX005';
-  END IF;
+  FOR c IN SELECT x.id FROM cxi.chain x WHERE x.tenant = t AND x.open AND x.instance = p_instance LOOP
+    IF NOT pg_try_advisory_xact_lock(cxi.key('chain' || chr(31) || c.id)) THEN
+      RAISE EXCEPTION 'writer `%` is open already', p_instance USING ERRCODE = 'CX005';
+    END IF;
+  END LOOP;
   FOR c IN SELECT * FROM cxi.chain x WHERE x.tenant = t AND x.host = p_host AND p_host <> '' AND NOT x.open ORDER BY x.id LOOP
     CONTINUE WHEN NOT pg_try_advisory_lock(cxi.key('chain' || chr(31) || c.id));
     UPDATE cxi.chain x SET open = true, instance = p_instance, generation = x.generation + 1, counter = NULL,
@@ -360,34 +363,40 @@ DECLARE
   c record;
 BEGIN
   FOR c IN SELECT x.id, x.instance, x.origin, x.open FROM cxi.chain x
-      WHERE x.tenant = t AND x.id IS DISTINCT FROM p_mine
-        AND (x.open AND (x.instance = p_instance OR x.seen < clock_timestamp() - p_grace)
-          OR NOT x.open AND EXISTS (SELECT 1 FROM cxi.open o WHERE o.tenant = t AND o.chain = x.id AND o.state = 'leased'))
+      WHERE x.tenant = t
+        AND (x.open AND x.id IS DISTINCT FROM p_mine AND (x.instance = p_instance OR x.seen < clock_timestamp() - p_grace)
+          OR EXISTS (SELECT 1 FROM cxi.open o WHERE o.tenant = t AND o.chain = x.id AND o.state = 'leased'
+                     AND (NOT x.open OR o.generation < x.generation)))
       ORDER BY x.id LOOP
-    IF pg_try_advisory_xact_lock(cxi.key('chain' || chr(31) || c.id)) THEN
+    IF c.id = p_mine OR pg_try_advisory_xact_lock(cxi.key('chain' || chr(31) || c.id)) THEN
       chain := c.id; writer := c.instance; origin := c.origin; open := c.open;
       RETURN NEXT;
     END IF;
   END LOOP;
 END $$;
 
--- The leases of a writer that is gone, and its chain closed: what it sends later is refused.
-CREATE FUNCTION cxi.bury(p_chain bigint, p_instance text, p_grace interval) RETURNS TABLE (session text, grant_id text, sequence bigint, id text, seq bigint)
+-- The leases of a writer that is gone, and its chain closed: what it sends later is refused. Of the caller's own chain, the leases of
+-- its earlier writers.
+CREATE FUNCTION cxi.bury(p_chain bigint, p_mine bigint, p_generation bigint, p_instance text, p_grace interval)
+RETURNS TABLE (session text, grant_id text, sequence bigint, id text, seq bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   t text := cxi.enter();
 BEGIN
-  IF NOT pg_try_advisory_xact_lock(cxi.key('chain' || chr(31) || p_chain)) THEN
-    RAISE EXCEPTION 'its writer is there' USING ERRCODE = 'CX004';
-  END IF;
-  UPDATE cxi.chain c SET open = false, counter = NULL, generation = c.generation + 1
-    WHERE c.tenant = t AND c.id = p_chain AND c.open AND (c.instance = p_instance OR c.seen < clock_timestamp() - p_grace);
-  IF EXISTS (SELECT 1 FROM cxi.chain c WHERE c.tenant = t AND c.id = p_chain AND c.open) THEN
-    RAISE EXCEPTION 'its writer is there' USING ERRCODE = 'CX004';
+  IF p_chain <> p_mine THEN
+    IF NOT pg_try_advisory_xact_lock(cxi.key('chain' || chr(31) || p_chain)) THEN
+      RAISE EXCEPTION 'its writer is there' USING ERRCODE = 'CX004';
+    END IF;
+    UPDATE cxi.chain c SET open = false, counter = NULL, generation = c.generation + 1
+      WHERE c.tenant = t AND c.id = p_chain AND c.open AND (c.instance = p_instance OR c.seen < clock_timestamp() - p_grace);
+    IF EXISTS (SELECT 1 FROM cxi.chain c WHERE c.tenant = t AND c.id = p_chain AND c.open) THEN
+      RAISE EXCEPTION 'its writer is there' USING ERRCODE = 'CX004';
+    END IF;
   END IF;
   RETURN QUERY SELECT c.session, c.grant_id, c.sequence, c.id, c.seq FROM cxi.open o
     JOIN cxi.call c USING (tenant, session, grant_id, sequence)
-    WHERE o.tenant = t AND o.chain = p_chain AND o.state = 'leased' ORDER BY c.seq;
+    WHERE o.tenant = t AND o.chain = p_chain AND o.state = 'leased' AND (p_chain <> p_mine OR o.generation < p_generation)
+    ORDER BY c.seq;
 END $$;
 
 -- One lease of a writer that is gone: nobody knows how it ended.
@@ -396,12 +405,11 @@ CREATE FUNCTION cxi.abandon(p_chain bigint, p_generation bigint, p_session text,
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   t text := cxi.enter();
-  c record;
 BEGIN
-  SELECT call.state, call.chain, chain.open INTO c FROM cxi.call JOIN cxi.chain ON chain.id = call.chain
-    WHERE call.tenant = t AND session = p_session AND grant_id = p_grant AND sequence = p_sequence AND call.id = p_id
-    FOR UPDATE OF call;
-  IF NOT FOUND OR c.state <> 'leased' OR c.open THEN
+  PERFORM 1 FROM cxi.open o JOIN cxi.chain c ON c.id = o.chain
+    WHERE o.tenant = t AND (o.session, o.grant_id, o.sequence, o.id) = (p_session, p_grant, p_sequence, p_id) AND o.state = 'leased'
+      AND (NOT c.open OR o.generation < c.generation) FOR UPDATE OF o;
+  IF NOT FOUND THEN
     RAISE EXCEPTION '`%` is no lease of a writer that is gone', p_id USING ERRCODE = 'CX004';
   END IF;
   PERFORM cxi.become(t, p_session, p_grant, p_sequence, 'outcome_unknown');
@@ -523,7 +531,9 @@ BEGIN
     names := names || ('approval' || chr(31) || encode(p_approval, 'hex'));
   END IF;
   IF p_limits IS NOT NULL THEN
-    names := names || ARRAY(SELECT 'scope' || chr(31) || l.scope FROM jsonb_to_recordset(p_limits) AS l(scope text));
+    names := names || ARRAY(SELECT 'scope' || chr(31) || l.scope FROM jsonb_to_recordset(p_limits) AS l(scope text))
+      || ARRAY(SELECT 'grant' || chr(31) || (l.own ->> 0) || chr(31) || (l.own ->> 1)
+               FROM jsonb_to_recordset(p_limits) AS l(own jsonb) WHERE l.own IS NOT NULL);
   END IF;
   PERFORM pg_advisory_xact_lock_shared(cxi.key('tenant' || chr(31) || t));
   PERFORM pg_advisory_xact_lock(k) FROM (SELECT DISTINCT cxi.key(t || chr(31) || n) AS k FROM unnest(names) n ORDER BY 1) o;
@@ -613,8 +623,8 @@ BEGIN
     WHERE x.tenant = t AND x.session = p_session AND x.grant_id = p_grant ORDER BY x.sequence DESC LIMIT 1;
   c.sequence := coalesce(c.sequence, 0);
   c.drawn_ms := greatest(c.drawn_ms, now_ms);  -- INVARIANT (draws-in-order): a grant's draws never go back in time
-  given := cxi.given(t, p_session, p_grant, c.sequence, p_limit, CASE WHEN p_window > 0 THEN now_ms - p_window END);
-  IF given >= p_limit THEN
+  given := p_limit - cxi.drained(t, 'session:' || p_session || '/' || p_grant, p_window, now_ms);  -- what delegates left
+  IF cxi.given(t, p_session, p_grant, c.sequence, given, p_window, now_ms) >= given THEN
     code := CASE WHEN EXISTS (SELECT 1 FROM cxi.call x WHERE x.tenant = t AND x.session = p_session AND x.event_key = p_event
       AND x.state <> 'failed') THEN 'EVENT_REPEATED' ELSE 'GRANT_EXHAUSTED' END;
     place := p_grant; detail := format('grant `%s` gives %s, and they are used', p_grant, p_limit);
@@ -648,7 +658,7 @@ BEGIN
   INSERT INTO cxi.call VALUES (t, p_session, p_grant, p_sequence, p_call, p_chain, link.seq, link.place, p_task, c.drawn_ms,
     p_action, p_event, p_occurrence, p_key, p_manifest, 'leased',
     (SELECT x.instance FROM cxi.chain x WHERE x.id = p_chain), p_nonce, p_capability, p_approval, p_limits);
-  INSERT INTO cxi.open VALUES (t, p_occurrence, p_session, p_grant, p_sequence, p_call, 'leased', p_chain);
+  INSERT INTO cxi.open VALUES (t, p_occurrence, p_session, p_grant, p_sequence, p_call, 'leased', p_chain, p_generation);
   IF p_limits IS NOT NULL THEN
     INSERT INTO cxi.taken SELECT t, l.scope, greatest(now_ms, k.drawn_ms), link.place, coalesce(k.running, 0) + l.amount
       FROM (SELECT x.scope, max(x.amount) AS amount FROM jsonb_to_recordset(p_limits) AS x(scope text, amount numeric)
@@ -662,14 +672,14 @@ BEGIN
   code := 'LEASED'; seq := link.seq; hash := link.hash;
 END $$;
 
--- How many draws count against the limit: all of the session or of its window, but those that failed; at most `p_limit` are counted.
-CREATE FUNCTION cxi.given(t text, p_session text, p_grant text, p_last bigint, p_limit bigint, p_since bigint) RETURNS bigint
-LANGUAGE plpgsql AS $$
+-- How many draws count against the limit: all of the session or of its window, but those that failed; more than it are not told apart.
+CREATE FUNCTION cxi.given(t text, p_session text, p_grant text, p_last bigint, p_limit bigint, p_window bigint, now_ms bigint)
+RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   n bigint := 0;
   c record;
 BEGIN
-  IF p_since IS NULL THEN
+  IF p_window <= 0 THEN
     IF p_last < p_limit THEN
       RETURN p_last;
     END IF;
@@ -677,10 +687,23 @@ BEGIN
   END IF;
   FOR c IN SELECT drawn_ms, state FROM cxi.call WHERE tenant = t AND session = p_session AND grant_id = p_grant
       ORDER BY sequence DESC LOOP
-    EXIT WHEN c.drawn_ms <= p_since OR n >= p_limit;
+    EXIT WHEN c.drawn_ms <= now_ms - p_window OR n >= p_limit;
     n := n + (c.state <> 'failed')::int;
   END LOOP;
   RETURN n;
+END $$;
+
+-- What a scope gave in a window; 0 for ever.
+CREATE FUNCTION cxi.drained(t text, p_scope text, p_window bigint, now_ms bigint) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE
+  n numeric;
+BEGIN
+  SELECT running INTO n FROM cxi.taken WHERE tenant = t AND scope = p_scope ORDER BY drawn_ms DESC, place DESC LIMIT 1;
+  IF n IS NULL OR p_window <= 0 THEN
+    RETURN coalesce(n, 0);
+  END IF;
+  RETURN n - coalesce((SELECT running FROM cxi.taken WHERE tenant = t AND scope = p_scope AND drawn_ms <= now_ms - p_window
+    ORDER BY drawn_ms DESC, place DESC LIMIT 1), 0);
 END $$;
 
 -- Cumulative limits, sequences and retries; the first that does not hold.
@@ -691,20 +714,22 @@ DECLARE
   l record;
   n numeric;
 BEGIN
-  FOR l IN SELECT * FROM jsonb_to_recordset(p_limits) AS x(scope text, amount numeric, most numeric, "window" bigint) LOOP
-    SELECT coalesce((SELECT running FROM cxi.taken WHERE tenant = t AND scope = l.scope
-        ORDER BY drawn_ms DESC, place DESC LIMIT 1), 0)
-      - coalesce((SELECT running FROM cxi.taken WHERE tenant = t AND scope = l.scope
-        AND l."window" > 0 AND drawn_ms <= now_ms - l."window" ORDER BY drawn_ms DESC, place DESC LIMIT 1), 0) INTO n;
+  FOR l IN SELECT * FROM jsonb_to_recordset(p_limits) AS x(scope text, amount numeric, most numeric, "window" bigint, own jsonb) LOOP
+    n := cxi.drained(t, l.scope, l."window", now_ms);
+    IF l.own IS NOT NULL THEN
+      SELECT n + cxi.given(t, l.own ->> 0, l.own ->> 1, coalesce(max(sequence), 0), (l.most - n)::bigint, l."window", now_ms) INTO n
+        FROM cxi.call WHERE tenant = t AND session = l.own ->> 0 AND grant_id = l.own ->> 1;
+    END IF;
     IF n + l.amount > l.most THEN
       code := 'LIMIT_REACHED'; place := l.scope;
       detail := format('`%s` gives %s, and %s are used: %s more are too many', l.scope, l.most, n, l.amount);
       RETURN;
     END IF;
   END LOOP;
-  FOR l IN SELECT * FROM jsonb_to_recordset(p_after) AS x("grant" text, times bigint) LOOP
+  FOR l IN SELECT * FROM jsonb_to_recordset(p_after) AS x(session text, "grant" text, times bigint) LOOP
     SELECT count(*) INTO n FROM (SELECT 1 FROM cxi.call
-      WHERE tenant = t AND session = p_session AND grant_id = l."grant" AND state = 'done' LIMIT l.times) d;
+      WHERE tenant = t AND session = coalesce(nullif(l.session, ''), p_session) AND grant_id = l."grant" AND state = 'done'
+      LIMIT l.times) d;
     IF n < l.times THEN
       code := 'SEQUENCE_UNMET'; place := l."grant";
       detail := format('it comes after %s of `%s`, and %s are done', l.times, l."grant", n);
@@ -828,29 +853,32 @@ BEGIN
   END IF;
 END $$;
 
--- Drop calls of closed sessions that ended before an instant: no check asks for them. What is used once stays used.
-CREATE FUNCTION cxi.vacuum(p_before bigint) RETURNS bigint
+-- Drop calls of closed sessions that ended before an instant: no check asks for them. What is used once stays used. `until` is the
+-- place up to which calls were looked at.
+CREATE FUNCTION cxi.vacuum(p_before bigint, OUT dropped bigint, OUT until bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   t text := cxi.enter();
-  n bigint;
 BEGIN
-  WITH dropped AS (
+  PERFORM cxi.alone(t);
+  SELECT max(place) INTO until FROM cxi.call WHERE tenant = t AND drawn_ms < p_before;
+  WITH gone AS (
     DELETE FROM cxi.call c USING cxi.session s
-      WHERE c.tenant = t AND s.tenant = t AND s.id = c.session AND s.closed AND c.drawn_ms < p_before
+      WHERE c.tenant = t AND c.place <= until AND s.tenant = t AND s.id = c.session AND s.closed
         AND c.state IN ('done', 'failed', 'released')
       RETURNING c.session, c.grant_id, c.sequence, c.nonce, c.capability, c.approval),
   kept AS (
-    INSERT INTO cxi.used SELECT t, token FROM dropped, unnest(ARRAY[nonce, capability, approval]) token
+    INSERT INTO cxi.used SELECT t, token FROM gone, unnest(ARRAY[nonce, capability, approval]) token
       WHERE token IS NOT NULL ON CONFLICT DO NOTHING),
   forgotten AS (
-    DELETE FROM cxi.failure f USING dropped d WHERE f.tenant = t
+    DELETE FROM cxi.failure f USING gone d WHERE f.tenant = t
       AND (f.session, f.grant_id, f.sequence) = (d.session, d.grant_id, d.sequence))
-  SELECT count(*) INTO n FROM dropped;
-  -- Of a scope the newest draw before the instant stays: what a longer window cannot tell apart counts as used.
-  DELETE FROM cxi.taken k WHERE k.tenant = t AND k.drawn_ms < p_before AND EXISTS (SELECT 1 FROM cxi.taken y
-    WHERE y.tenant = t AND y.scope = k.scope AND y.drawn_ms < p_before AND (y.drawn_ms, y.place) > (k.drawn_ms, k.place));
-  RETURN n;
+  SELECT count(*) INTO dropped FROM gone;
+  IF dropped > 0 THEN
+    -- Of a scope the newest draw before the instant stays: what a longer window cannot tell apart counts as used.
+    DELETE FROM cxi.taken k WHERE k.tenant = t AND k.drawn_ms < p_before AND EXISTS (SELECT 1 FROM cxi.taken y
+      WHERE y.tenant = t AND y.scope = k.scope AND y.drawn_ms < p_before AND (y.drawn_ms, y.place) > (k.drawn_ms, k.place));
+  END IF;
 END $$;
 
 GRANT EXECUTE ON FUNCTION cxi.claim, cxi.resume, cxi.beat, cxi.leave, cxi.gone, cxi.bury, cxi.abandon, cxi.activate, cxi.work,
