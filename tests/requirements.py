@@ -330,6 +330,17 @@ PROMISES: Final = (
             "tests/unit/test_session.py::test_what_changes_between_draw_and_sink_is_refused_and_the_draw_is_given_back",
             "tests/unit/test_session.py::test_a_release_whose_source_changed_between_draw_and_sink_is_refused",
             "tests/unit/test_session.py::test_the_effect_that_a_person_approved_is_the_one_that_happens",
+            "tests/attacks/test_changed_between_decide_and_sink.py",
+        ),
+    ),
+    Promise(
+        "effect.same-answer",
+        "effects.md",
+        "what the gate reads of a git folder by itself, or remembers of git, is git's answer at that moment, byte for byte",
+        (
+            "tests/property/test_git_folder.py",
+            "tests/unit/sinks/test_gitfolder.py",
+            "tests/unit/sinks/test_index.py",
         ),
     ),
     Promise(

@@ -36,6 +36,7 @@ QUESTIONS: Final[MappingProxyType[str, tuple[str, ...]]] = MappingProxyType(
     {
         "layout": ("rev-parse", "--show-toplevel", "--absolute-git-dir", "--is-bare-repository"),
         "config": ("config", "--list", "--includes", "--show-scope", "-z"),
+        "origins": ("config", "--list", "--includes", "--show-scope", "--show-origin", "-z"),
         "hooks-path": ("config", "--type=path", "--show-scope", "-z", "--get-all", "core.hooksPath"),
         "symbolic": ("symbolic-ref", "-q", "{0}"),
         "resolve": ("rev-parse", "--verify", "-q", "--end-of-options", "{0}"),
@@ -48,7 +49,7 @@ QUESTIONS: Final[MappingProxyType[str, tuple[str, ...]]] = MappingProxyType(
         "tree": ("ls-tree", "-r", "-z", "--full-tree", "{0}"),
         # An entry that is only intended (`add -N`) is not staged: so git sees it when it commits.
         "staged": ("diff-index", "--cached", "--ita-invisible-in-index", *_RAW, "{0}"),
-        "modified": ("diff-files", *_RAW),
+        "modified": ("diff-files", *_RAW, "--", "{*}"),
         "differs": ("diff-index", *_RAW, "{0}"),
         "changed": ("diff-tree", "-r", *_RAW, "{0}", "{1}"),
         "untracked": ("ls-files", "--others", "--exclude-standard", "-z", "--", "{*}"),

@@ -22,6 +22,7 @@ from cxi.errors import Code, Refused
 from cxi.manifest import CanonicalCall
 from cxi.values.base import EntryKind
 
+_MOST_NAMED: Final = 100  # paths; of more, all that was modified is asked for
 _MAGIC: Final = frozenset("*?[\\")
 _UNKNOWN: Final = ""  # the object name of a blob that a filter driver decides
 _PRINTED_CONTROLS: Final = b"\b\t\x1b\x0c"
@@ -92,16 +93,20 @@ def _with_programs(repository: Repository, atoms: list[Atom], programs: Iterable
 
 def _candidates(repository: Repository, given: tuple[GivenPath, ...], index: Mapping[str, Blob]) -> dict[str, str] | Refused:
     """Each path that could be staged, to the field that names it or a folder above it."""
-    modified = repository.ask("modified")
-    if modified is None:
-        return Refused.of(Code.EFFECT_UNREADABLE, "git does not say what was modified")
-    dirty = {path for path, _, _ in parse_raw(modified)}
-    found: dict[str, str] = {}
+    named: list[tuple[GivenPath, str]] = []
     for item in given:
         path = repository.inside(item.path)
         refused = _refuse_path(repository, item, path)
         if path is None or refused is not None:
             return refused or Refused.of(Code.EFFECT_INEXACT, f"`{item.target}` is outside the repository", where=item.field)
+        named.append((item, path))
+    paths = [path for _, path in named]
+    modified = repository.ask("modified", *(paths if "." not in paths and len(paths) <= _MOST_NAMED else ()))
+    if modified is None:
+        return Refused.of(Code.EFFECT_UNREADABLE, "git does not say what was modified")
+    dirty = {path for path, _, _ in parse_raw(modified)}
+    found: dict[str, str] = {}
+    for item, path in named:
         answer = repository.ask("untracked", *(() if path == "." else (path,)))
         if answer is None:
             return Refused.of(Code.EFFECT_UNREADABLE, "git does not say what is untracked", where=item.field)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cxi.sinks import disk
+from cxi.sinks import disk, index, look, plumbing
 from cxi.sinks.disk import DiskWorld, case_rule
+from cxi.sinks.plumbing import Plumbing
 from cxi.values.base import EntryKind
 
 
@@ -112,40 +113,37 @@ def test_a_parent_folders_repository_is_not_taken(repo, world):
     assert world.git(str(repo / "sub"), "layout", ()) is None
 
 
-def test_settings_are_remembered_until_they_change(repo, world, monkeypatch):
-    monkeypatch.setattr(disk, "_SETTLED", 0)
-    calls = []
-    ask = DiskWorld._run
-
-    def counted(self: DiskWorld, *arguments: object) -> bytes | None:
-        calls.append(arguments[1])
-        return ask(self, *arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(DiskWorld, "_run", counted)
-    first = world.git(str(repo), "config", ())
-    assert world.git(str(repo), "config", ()) == first
-    assert calls == ["config"]
-    subprocess.run(["git", "config", "core.hooksPath", "h"], cwd=repo, check=True)
-    assert world.git(str(repo), "config", ()) != first
-    (repo / "more").write_text("[core]\n\tx = 1\n")
-    subprocess.run(["git", "config", "include.path", str(repo / "more")], cwd=repo, check=True)
-    before = world.git(str(repo), "config", ())
-    (repo / "more").write_text("[core]\n\tx = 2\n")
-    assert world.git(str(repo), "config", ()) != before
-
-
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The questions that really reach git."""
+    """The questions that really reach git; every file counts as old enough to be remembered."""
     calls: list[str] = []
-    ask = DiskWorld._run
+    ask = Plumbing.ask
 
-    def counted(self: DiskWorld, *arguments: object) -> bytes | None:
+    def counted(self: Plumbing, *arguments: object) -> bytes | None:
         calls.append(str(arguments[1]))
         return ask(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(DiskWorld, "_run", counted)
+    monkeypatch.setattr(Plumbing, "ask", counted)
+    monkeypatch.setattr(look, "_FINE", 0)
+    monkeypatch.setattr(look, "_COARSE", 0)
     return calls
+
+
+def test_settings_are_remembered_until_they_change(repo, world, asked):
+    first = world.git(str(repo), "config", ())
+    assert world.git(str(repo), "config", ()) == first
+    assert asked == ["layout", "config"]
+    git(repo, "config", "core.hooksPath", "h")
+    assert world.git(str(repo), "config", ()) != first
+    (repo / "more").write_text("[core]\n\tx = 1\n")
+    git(repo, "config", "include.path", str(repo / "more"))
+    before = world.git(str(repo), "config", ())
+    assert world.git(str(repo), "config", ()) == before
+    asked.clear()
+    assert world.git(str(repo), "config", ()) == before
+    assert asked == []
+    (repo / "more").write_text("[core]\n\tx = 2\n")
+    assert world.git(str(repo), "config", ()) != before
 
 
 def git(repo: Path, *arguments: str) -> None:
@@ -153,7 +151,8 @@ def git(repo: Path, *arguments: str) -> None:
 
 
 @pytest.mark.parametrize("question", ["index", "index-flags"])
-def test_the_index_is_remembered_until_the_file_changes(repo, world, asked, question):
+def test_an_index_that_is_too_large_is_remembered_until_the_file_changes(repo, world, asked, monkeypatch, question):
+    monkeypatch.setattr(index, "MOST_ENTRIES", 0)
     (repo / "a").write_text("1")
     git(repo, "add", "a")
     first = world.git(str(repo), question, ())
@@ -177,32 +176,36 @@ def test_an_index_of_several_files_is_asked_for_each_time(repo, world, asked):
     assert asked.count("index") == 2
 
 
-def test_an_index_is_not_remembered_where_it_changed_meanwhile(repo, world, monkeypatch):
+def test_an_answer_is_not_remembered_where_a_file_changed_meanwhile(repo, world, asked, monkeypatch):
+    """Changed and changed back: what git answered in between is never told again."""
+    monkeypatch.setattr(index, "MOST_ENTRIES", 0)
     (repo / "a").write_text("1")
     (repo / "b").write_text("1")
     git(repo, "add", "a")
-    before = (repo / ".git" / "index").read_bytes()
-    ask = DiskWorld._run
+    file = repo / ".git" / "index"
+    before, ask = file.read_bytes(), Plumbing.ask
 
-    def late(self: DiskWorld, *arguments: object) -> bytes | None:
-        if arguments[1] == "index":
-            git(repo, "add", "b")
-        return ask(self, *arguments)  # type: ignore[arg-type]
+    def late(self: Plumbing, *arguments: object) -> bytes | None:
+        if arguments[1] != "index":
+            return ask(self, *arguments)  # type: ignore[arg-type]
+        git(repo, "add", "b")
+        answer = ask(self, *arguments)  # type: ignore[arg-type]
+        file.write_bytes(before)
+        return answer
 
-    monkeypatch.setattr(DiskWorld, "_run", late)
+    monkeypatch.setattr(Plumbing, "ask", late)
     with_both = world.git(str(repo), "index", ())
-    monkeypatch.setattr(DiskWorld, "_run", ask)
-    (repo / ".git" / "index").write_bytes(before)
+    monkeypatch.setattr(Plumbing, "ask", ask)
     assert world.git(str(repo), "index", ()) == DiskWorld().git(str(repo), "index", ()) != with_both
 
 
 def test_a_question_that_takes_too_long_has_no_answer(repo, world, monkeypatch):
-    monkeypatch.setattr(disk, "TIMEOUT", 0)
+    monkeypatch.setattr(plumbing, "TIMEOUT", 0)
     assert world.git(str(repo), "symbolic", ("HEAD",)) is None
 
 
 def test_an_answer_that_is_too_large_is_none(repo, world, monkeypatch):
-    monkeypatch.setattr(disk, "LIMIT", 10)
+    monkeypatch.setattr(plumbing, "LIMIT", 10)
     assert world.git(str(repo), "config", ()) is None
 
 
