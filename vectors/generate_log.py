@@ -15,14 +15,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from cxi.canonical import JsonValue, digest
 from cxi.log.chain import verify
-from cxi.log.checkpoint import Head, sign
+from cxi.log.checkpoint import Head, head_of, sign
 from cxi.log.commitment import conceal
 from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry, read_entry
 from cxi.log.envelope import export_public, key_id
+from cxi.log.export import write_export
 from cxi.log.finding import Broken
+from cxi.log.note import write_note
+from cxi.log.proof import Prover, consistency, inclusion
 from cxi.log.receipt import issue
+from cxi.log.succession import introduce
+from cxi.log.tree import Frontier, leaf_of, write_digest
 
 SEED = bytes(range(32))
+NEXT_SEED = bytes(range(32, 64))
 ORIGIN = "cxi/vectors"
 SALT = bytes(range(16))
 
@@ -74,7 +80,33 @@ def whole() -> list[ChainedEntry]:
     )
 
 
-def broken(rows: list[Row], checkpoint: JsonValue) -> list[Row]:
+def head(entries: list[ChainedEntry], size: int, time: float) -> Head:
+    """The head at a size, with its tree."""
+    tree = Frontier()
+    for entry in entries[:size]:
+        tree.append(leaf_of(entry.hash))
+    return head_of(ORIGIN, entries[size - 1].hash if size else GENESIS, time, tree)
+
+
+def proof(prover: Prover, entries: list[ChainedEntry]) -> list[bytes]:
+    """A proof over the log's leaves."""
+    for entry in entries:
+        prover.append(leaf_of(entry.hash))
+    return prover.proof()
+
+
+def exports(entries: list[ChainedEntry], key: Ed25519PrivateKey) -> list[Row]:
+    """The log whole, and a part of it, as lines."""
+    size = len(entries)
+    checkpoint = sign(head(entries, size, 1_700_000_100.5), key)
+    parts = {"whole": lambda _entry: True, "two kinds": lambda entry: entry.entry.kind in ("admission", "settlement")}
+    return [
+        {"name": name, "lines": [line.decode() for line in write_export(ORIGIN, size, [checkpoint], [], entries, keep)]}
+        for name, keep in parts.items()
+    ]
+
+
+def broken(rows: list[Row], checkpoint: JsonValue, note: str) -> list[Row]:
     """Each way to break it: what stands in the file, and which checkpoints are there."""
 
     def without(*gone: int) -> list[Row]:
@@ -92,6 +124,9 @@ def broken(rows: list[Row], checkpoint: JsonValue) -> list[Row]:
     forged = json.loads(json.dumps(checkpoint))
     forged["signatures"][0]["sig"] = "A" * 86 + "=="
     none: list[JsonValue] = []
+    taken = [{**row, "seq": int(str(row["seq"])) - 1} if int(str(row["seq"])) > 4 else row for row in without(4)]
+    planted: Row = {**rows[3], "body": {"planted": True}}
+    renumbered = [{**row, "seq": int(str(row["seq"])) + 1} for row in rows[3:]]
     variants: list[tuple[str, list[Row], list[JsonValue]]] = [
         ("one entry removed", without(4), none),
         ("two entries removed", without(3, 4), none),
@@ -108,6 +143,9 @@ def broken(rows: list[Row], checkpoint: JsonValue) -> list[Row]:
         ("the entry under the checkpoint altered", altered(5, body={"state": "failed"}), [checkpoint]),
         ("rewritten from the second entry on", rewritten(), [checkpoint]),
         ("a forged checkpoint", rows, [forged]),
+        ("one entry removed, and those behind numbered anew", taken, none),
+        ("one entry put in, and those behind numbered anew", [*rows[:3], planted, *renumbered], none),
+        ("rewritten, under a note", rewritten(), [note]),
         ("removed and altered", [row for row in altered(2, call="a-9") if row["seq"] != 6], none),
     ]
     return [{"name": name, "entries": found, "checkpoints": checkpoints} for name, found, checkpoints in variants]
@@ -118,13 +156,20 @@ def build() -> Row:
     key = Ed25519PrivateKey.from_private_bytes(SEED)
     entries = whole()
     rows: list[Row] = [entry.to_json() for entry in entries]
-    checkpoint = sign(Head(ORIGIN, 5, entries[4].hash, 1_700_000_100.5), key)
+    checkpoint = sign(head(entries, 5, 1_700_000_100.5), key)
     receipts: list[Row] = []
-    late = sign(Head(ORIGIN, 7, entries[6].hash, 1_700_000_200.0), key)
-    receipts.append({"name": "to the checkpoint itself", "envelope": issue(entries[2], entries[4], checkpoint, key)})
-    path = [entry.content for entry in entries[5:]]
-    receipts.append({"name": "along a path", "envelope": issue(entries[2], entries[4], late, key, path=path)})
-    variants = broken(rows, checkpoint)
+    for name, size in (("under the checkpoint itself", 5), ("under a later checkpoint", 7)):
+        vouched = sign(head(entries, size, 1_700_000_100.5), key)
+        proofs = (proof(inclusion(2, size), entries), proof(inclusion(4, size), entries))
+        receipts.append({"name": name, "envelope": issue(entries[2], entries[4], vouched, key, proofs=proofs)})
+    other = Ed25519PrivateKey.from_private_bytes(NEXT_SEED)
+    way = [introduce(key, other.public_key(), 1_700_000_300.0)]
+    vouched = sign(head(entries, 7, 1_700_000_400.0), other)
+    proofs = (proof(inclusion(2, 7), entries), proof(inclusion(4, 7), entries))
+    envelope = issue(entries[2], entries[4], vouched, other, proofs=proofs, introductions=way)
+    receipts.append({"name": "by a key that the first one introduced", "envelope": envelope})
+    tree = head(entries, 5, 0.0)
+    variants = broken(rows, checkpoint, write_note(ORIGIN, 5, tree.root, key))
     for variant in variants:
         answer = verify([read_entry(row) for row in variant["entries"]], variant["checkpoints"], [key.public_key()])  # type: ignore[union-attr, arg-type]
         if not isinstance(answer, Broken):
@@ -143,8 +188,22 @@ def build() -> Row:
             "origin": ORIGIN,
             "size": 5,
             "head": entries[4].hash,
+            "root": tree.root,
+            "peaks": list(tree.peaks),
             "time_ms": 1_700_000_100_500,
+            "note": write_note(ORIGIN, 5, tree.root, key),
         },
+        "first version": sign(Head(ORIGIN, 5, entries[4].hash, 1_700_000_100.5), key),
+        "roots": [head(entries, size, 0.0).root for size in range(len(entries) + 1)],
+        "inclusion": [
+            {"seq": seq, "size": size, "proof": [write_digest(part) for part in proof(inclusion(seq - 1, size), entries)]}
+            for seq, size in ((1, 1), (3, 5), (5, 5), (3, 7), (7, 7))
+        ],
+        "consistency": [
+            {"old": old, "size": size, "proof": [write_digest(part) for part in proof(consistency(old, size), entries)]}
+            for old, size in ((0, 5), (1, 7), (4, 7), (5, 7), (7, 7))
+        ],
+        "exports": exports(entries, key),
         "broken": variants,
         "receipts": receipts,
     }

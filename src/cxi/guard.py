@@ -22,8 +22,6 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from cxi.authority.declassifier import Declassifier
 from cxi.authority.evidence import EvidenceSource
 from cxi.canonical import JsonValue
@@ -181,7 +179,6 @@ class Guard:
         *,
         ledger: SqliteLedger,
         openings: OpeningStore,
-        key: Ed25519PrivateKey,
         clock: Callable[[], Instant],
         entropy: Callable[[int], bytes],
         executors: Mapping[str, Executor],
@@ -193,7 +190,6 @@ class Guard:
         self.registry = config.registry
         self.ledger = ledger
         self._openings = openings
-        self._key = key
         self._clock = clock
         self._entropy = entropy
         self._executors = dict(executors)
@@ -274,7 +270,7 @@ class Guard:
         environ = os.environ if environ is None else environ
         config = load(Path(path), environ=environ)
         state = config.state
-        key = load_key(state)
+        load_key(state)  # made before anything else, or refused
         ledger = SqliteLedger(state / LEDGER, instance=entropy(8).hex(), now=clock())
         try:
             openings = OpeningStore(state / OPENINGS)
@@ -285,7 +281,6 @@ class Guard:
             config,
             ledger=ledger,
             openings=openings,
-            key=key,
             clock=clock,
             entropy=entropy,
             executors=executors or {},
@@ -406,7 +401,8 @@ class Guard:
         """
         head = self.ledger.head(self._clock())
         if head.size != self._signed:
-            head = self.ledger.sign_head(self._key, self._clock())
+            # The key is read again: a rotation may have put another in its place since this program began.
+            head = self.ledger.sign_head(load_key(self.config.state), self._clock())
             self._signed = head.size
         return head.size, head.hash
 

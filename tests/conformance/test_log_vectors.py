@@ -18,8 +18,11 @@ from cxi.log.checkpoint import Head, check, sign
 from cxi.log.commitment import commit
 from cxi.log.entry import read_entry
 from cxi.log.envelope import key_id, read_public
+from cxi.log.export import verify_export
 from cxi.log.finding import Broken
+from cxi.log.proof import Consistent, Included, check_consistency, check_inclusion
 from cxi.log.receipt import VerifiedReceipt, verify_receipt
+from cxi.log.tree import leaf_of, read_digest
 
 FOLDER = Path(__file__).parents[2] / "vectors"
 VECTORS: dict[str, Any] = json.loads((FOLDER / "log.json").read_text())
@@ -56,11 +59,53 @@ def test_the_whole_chain_verifies_up_to_its_checkpoint() -> None:
 
 def test_the_checkpoint_is_signed_by_the_key_and_states_the_head() -> None:
     stated = VECTORS["checkpoint"]
-    head = Head(stated["origin"], stated["size"], stated["head"], stated["time_ms"] / 1000)
+    head = Head(
+        stated["origin"], stated["size"], stated["head"], stated["time_ms"] / 1000, stated["root"], tuple(stated["peaks"])
+    )
     assert check(stated["envelope"], [PUBLIC]) == head
     key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(VECTORS["key"]["seed"]))
     assert sign(head, key) == stated["envelope"], "Ed25519 signatures are deterministic (RFC 8032)"
     assert key_id(PUBLIC) == VECTORS["key"]["id"]
+
+
+def test_the_roots_are_those_of_sha256_alone() -> None:
+    def root(leaves: list[bytes]) -> bytes:
+        if len(leaves) < 2:
+            return hashlib.sha256(b"\x00" + leaves[0]).digest() if leaves else hashlib.sha256(b"").digest()
+        middle = 1 << ((len(leaves) - 1).bit_length() - 1)
+        return hashlib.sha256(b"\x01" + root(leaves[:middle]) + root(leaves[middle:])).digest()
+
+    leaves = [bytes.fromhex(text.removeprefix("sha256:")) for text in VECTORS["hashes"]]
+    assert ["sha256:" + root(leaves[:size]).hex() for size in range(len(leaves) + 1)] == VECTORS["roots"]
+
+
+def test_the_note_and_the_first_version_state_the_same_head() -> None:
+    stated = VECTORS["checkpoint"]
+    note, old = check(stated["note"], [PUBLIC]), check(VECTORS["first version"], [PUBLIC])
+    assert isinstance(note, Head)
+    assert isinstance(old, Head)
+    assert (note.origin, note.size, note.root) == (stated["origin"], stated["size"], stated["root"])
+    assert (old.origin, old.size, old.hash, old.root) == (stated["origin"], stated["size"], stated["head"], "")
+
+
+@pytest.mark.parametrize("stated", VECTORS["inclusion"], ids=lambda stated: f"{stated['seq']} in {stated['size']}")
+def test_each_inclusion_proof_holds(stated: dict[str, Any]) -> None:
+    seq, size = stated["seq"], stated["size"]
+    root, proof = read_digest(VECTORS["roots"][size]), [read_digest(part) for part in stated["proof"]]
+    assert check_inclusion(seq - 1, size, leaf_of(VECTORS["hashes"][seq - 1]), proof, root) == Included(seq - 1, size)
+
+
+@pytest.mark.parametrize("stated", VECTORS["consistency"], ids=lambda stated: f"{stated['old']} to {stated['size']}")
+def test_each_consistency_proof_holds(stated: dict[str, Any]) -> None:
+    old, size = stated["old"], stated["size"]
+    roots = read_digest(VECTORS["roots"][old]), read_digest(VECTORS["roots"][size])
+    assert check_consistency(old, size, *roots, [read_digest(part) for part in stated["proof"]]) == Consistent(old, size)
+
+
+@pytest.mark.parametrize("stated", VECTORS["exports"], ids=lambda stated: stated["name"])
+def test_each_export_verifies(stated: dict[str, Any]) -> None:
+    answer = verify_export([line.encode() for line in stated["lines"]], [PUBLIC])
+    assert answer == Verified(len(VECTORS["entries"]), VECTORS["hashes"][-1] if stated["name"] == "whole" else "", 7)
 
 
 @pytest.mark.parametrize("variant", VECTORS["broken"], ids=lambda variant: variant["name"])

@@ -1,14 +1,14 @@
-"""What does a command read and write of a configuration's state? Ledger, log, openings and key, opened together."""
+"""What does a command read and write of a configuration's state? Ledger, log, openings and keys, opened together."""
 
 from __future__ import annotations
 
 import getpass
 import os
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -18,14 +18,39 @@ from cxi.errors import LedgerError
 from cxi.guard import CHECKPOINTS, LEDGER, OPENINGS
 from cxi.ledger.replay import Replay
 from cxi.ledger.sqlite import SqliteLedger
-from cxi.log.chain import Verified, verify
-from cxi.log.checkpoint import CheckpointFile, sign
+from cxi.log.chain import Verified, fold, verify_all
+from cxi.log.checkpoint import CheckpointFile, Head, check
 from cxi.log.entry import ChainedEntry, EntryType, LogEntry
-from cxi.log.envelope import export_public
+from cxi.log.envelope import export_public, key_id
+from cxi.log.export import write_export
 from cxi.log.finding import Broken, Finding, FindingKind
-from cxi.log.key import load_key
+from cxi.log.key import first_key, load_key, read_introductions
+from cxi.log.note import write_note
 from cxi.log.opening import OpeningStore
+from cxi.log.proof import consistency, inclusion
 from cxi.log.receipt import issue
+from cxi.log.rotation import Rotated, rotate
+from cxi.log.succession import read_introduction
+from cxi.log.tree import write_digest
+
+
+def _silently(items: Iterable[Any], _total: int) -> Iterable[Any]:
+    return items
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of this installation.
+
+    Attributes:
+        key: The key.
+        since: When the key before it introduced it; None for the first one.
+        reigns: Whether it signs now.
+    """
+
+    key: Ed25519PublicKey
+    since: float | None
+    reigns: bool
 
 
 class Book:
@@ -36,8 +61,10 @@ class Book:
             raise LedgerError(f"no ledger in `{config.state}` yet: nothing has run under this configuration")
         self.config = config
         self._key = load_key(config.state)
+        self._file = CheckpointFile(config.state / CHECKPOINTS)
         self.ledger = SqliteLedger(config.state / LEDGER, instance="cli-" + os.urandom(4).hex(), now=time.time())
         self._openings = OpeningStore(config.state / OPENINGS)
+        self.progress: Callable[[Iterable[Any], int], Iterable[Any]] = _silently
 
     def entries(self) -> Iterable[ChainedEntry]:
         """The log, in order."""
@@ -54,27 +81,48 @@ class Book:
 
     def checkpoints(self) -> tuple[Mapping[str, JsonValue], ...]:
         """The signed checkpoints, in order."""
-        return CheckpointFile(self.config.state / CHECKPOINTS).read()
+        return self._file.read()
 
-    def public_keys(self) -> list[Ed25519PublicKey]:
-        """The keys that may have signed them."""
-        return [self._key.public_key()]
+    def signers(self) -> list[Key]:
+        """The keys of this installation, the first one's first."""
+        found = [Key(first_key(self.config.state), None, reigns=False)]
+        for envelope in read_introductions(self.config.state):
+            answer = read_introduction(envelope)
+            if not isinstance(answer, Broken):
+                found.append(Key(answer.key, answer.time, reigns=False))
+        present = key_id(self._key.public_key())
+        return [Key(one.key, one.since, reigns=key_id(one.key) == present) for one in found]
 
     def public_pem(self) -> bytes:
-        """The log's public key."""
+        """The public key that reigns."""
         return export_public(self._key.public_key())
 
-    def sign_head(self) -> tuple[int, Digest]:
-        """Sign the present head, where the chain follows from the last checkpoint."""
-        head = self.ledger.sign_head(self._key, time.time())
-        return head.size, head.hash
+    def rotate(self, reason: str) -> Rotated:
+        """Let a new key take the place of the present one."""
+        answer = rotate(self.config.state, self._file, self.ledger, time.time(), person=getpass.getuser(), reason=reason)
+        self._key = load_key(self.config.state)
+        return answer
 
-    def verify(self) -> Verified | Broken:
-        """Is the log whole, signed, and is the ledger what it tells?"""
+    def sign_head(self) -> Head:
+        """Sign the present head, where the chain follows from the last checkpoint."""
+        return self.ledger.sign_head(self._key, time.time())
+
+    def note(self, head: Head) -> str:
+        """A head as a signed note, for other people's programs."""
+        return write_note(head.origin, head.size, head.root, self._key)
+
+    def verify(self, *, others: Sequence[JsonValue] = (), show: Callable[[bytes], None] | None = None) -> Verified | Broken:
+        """Is the log whole, signed, and is the ledger what it tells?
+
+        Args:
+            others: Checkpoints that somebody kept elsewhere.
+            show: Is shown each leaf of the log's tree.
+        """
         standing = self.ledger.standing()
         replay = Replay(standing.head)
         checkpoints = self.checkpoints()
-        answer = verify(replay.watch(self.entries()), checkpoints, self.public_keys())
+        rows = self.progress(replay.watch(self.ledger.stored()), standing.head)
+        answer = fold(verify_all({self.ledger.origin: rows}, [*checkpoints, *others], [first_key(self.config.state)], show=show))
         findings = list(answer.findings) if isinstance(answer, Broken) else []
         if not checkpoints and standing.head:
             detail = f"{standing.head} entries, and no checkpoint in `{CHECKPOINTS}`: nobody vouches for any of them"
@@ -88,19 +136,67 @@ class Book:
         return "(not in force now)" if policy is None else policy.text or f"{policy.file}:{policy.line}"
 
     def receipt(self, call: str) -> Mapping[str, JsonValue] | None:
-        """The receipt of a settled admission, or None where there is none of this call."""
-        admission = settlement = None
-        for chained in self.entries():
-            if chained.entry.call == call:
-                admission = chained if chained.entry.kind is EntryType.ADMISSION else admission
-                settlement = chained if chained.entry.kind is EntryType.SETTLEMENT else settlement
+        """The receipt of a settled admission, or None where there is none of this call.
+
+        It stands under the last checkpoint where that covers the settlement, else under a new one.
+        """
+        found = self.ledger.entries_of(call)
+        admission = next((one for one in reversed(found) if one.entry.kind is EntryType.ADMISSION), None)
+        settlement = next((one for one in reversed(found) if one.entry.kind is EntryType.SETTLEMENT), None)
         if admission is None or settlement is None:
             return None
-        if isinstance(answer := self.verify(), Broken):
+        envelope, head = self._vouched(settlement.seq)
+        provers = inclusion(admission.seq - 1, head.size), inclusion(settlement.seq - 1, head.size)
+
+        def show(leaf: bytes) -> None:
+            for prover in provers:
+                prover.append(leaf)
+
+        if isinstance(answer := self.verify(show=show), Broken):
             raise LedgerError(f"no receipt of a log that does not verify: {answer.findings[0].detail}")
-        now = time.time()
-        head = replace(self.ledger.head(now), size=settlement.seq, hash=settlement.hash, time=now)
-        return issue(admission, settlement, sign(head, self._key), self._key)
+        return issue(
+            admission,
+            settlement,
+            envelope,
+            self._key,
+            proofs=(provers[0].proof(), provers[1].proof()),
+            introductions=read_introductions(self.config.state),
+        )
+
+    def grown(self, old: Head) -> Mapping[str, JsonValue]:
+        """What proves to whoever holds an older checkpoint that this log only grew since: a new checkpoint, and the proof.
+
+        Raises:
+            LedgerError: where the log is shorter, or does not verify.
+        """
+        envelope, head = self._vouched(old.size)
+        prover = consistency(old.size, head.size)
+        if isinstance(answer := self.verify(show=prover.append), Broken):
+            raise LedgerError(f"no proof from a log that does not verify: {answer.findings[0].detail}")
+        return {
+            "checkpoint": envelope,
+            "introductions": list(read_introductions(self.config.state)),
+            "proof": [write_digest(part) for part in prover.proof()],
+        }
+
+    def export(self, keep: Callable[[ChainedEntry], bool], *, whole: bool) -> Iterator[bytes]:
+        """The log as JSON lines, up to a head that is signed first.
+
+        Args:
+            keep: Which entries are shown.
+            whole: Whether all are: then the older checkpoints can be held against them too.
+        """
+        head = self.sign_head()
+        envelopes = self.checkpoints()
+        entries = (row.read() for row in self.ledger.stored() if row.seq <= head.size)
+        return write_export(
+            head.origin,
+            head.size,
+            envelopes if whole else envelopes[-1:],
+            read_introductions(self.config.state),
+            self.progress(entries, head.size),
+            keep,
+        )
 
     def erase(self, *, session: str, before: float | None, reason: str) -> int:
         """Erase openings, and log that a person did."""
@@ -119,6 +215,17 @@ class Book:
         """Close what is open."""
         self._openings.close()
         self.ledger.close()
+
+    def _vouched(self, size: int) -> tuple[JsonValue, Head]:
+        """A checkpoint of the present key, with a tree, that covers this many entries: the last one, or a new one."""
+        envelope = self._file.last(self.ledger.origin)
+        head = None if envelope is None else check(envelope, (self._key.public_key(),))
+        if isinstance(head, Head) and head.root and head.size >= size:
+            return envelope, head
+        head = self.sign_head()
+        if head.size < size:
+            raise LedgerError(f"the log has {head.size} entries, and {size} are spoken of")
+        return self._file.last(self.ledger.origin), head
 
     def __enter__(self) -> Self:
         return self

@@ -8,7 +8,7 @@
 
     standing = ledger.standing()
     replay = Replay(standing.head)
-    for entry in replay.watch(ledger.entries()): ...
+    for entry in replay.watch(ledger.stored()): ...
     replay.differences(standing)
 """
 
@@ -19,8 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cxi.canonical import Digest, JsonValue
+from cxi.errors import MalformedError
 from cxi.ledger.base import MarkKind, State
-from cxi.log.entry import ChainedEntry, EntryType, LogEntry
+from cxi.log.entry import ChainedEntry, EntryType, LogEntry, Stored
 from cxi.log.finding import Finding, FindingKind
 
 TOKENS = 2  # a call that is no longer leased left its nonce and its capability in `used`
@@ -100,6 +101,7 @@ class Replay:
     """
 
     head: int
+    _unreadable: list[Finding] = field(default_factory=list)
     _calls: dict[int, Row] = field(default_factory=dict)
     _draws: dict[int, tuple[str, int]] = field(default_factory=dict)
     _places: dict[str, int] = field(default_factory=dict)  # by call, its latest admission
@@ -107,16 +109,19 @@ class Replay:
     _closed: dict[str, int] = field(default_factory=dict)
     _revoked: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
 
-    def watch(self, entries: Iterable[ChainedEntry]) -> Iterator[ChainedEntry]:
+    def watch(self, entries: Iterable[ChainedEntry | Stored]) -> Iterator[ChainedEntry | Stored]:
         """The same entries, read on their way."""
-        for chained in entries:
-            if chained.seq <= self.head:
-                self._read(chained)
-            yield chained
+        for entry in entries:
+            if entry.seq <= self.head:
+                try:
+                    self._read(entry.read() if isinstance(entry, Stored) else entry)
+                except MalformedError:
+                    self._unreadable.append(Finding(FindingKind.ALTERED, entry.seq, f"entry {entry.seq} cannot be read"))
+            yield entry
 
     def differences(self, standing: Standing) -> tuple[Finding, ...]:
         """Where the rows are not what the entries tell, in the order of the entries."""
-        found = [*self._of_calls(standing), *self._of_others(standing)]
+        found = [*self._unreadable, *self._of_calls(standing), *self._of_others(standing)]
         return tuple(sorted(found, key=lambda finding: finding.seq))
 
     def _read(self, chained: ChainedEntry) -> None:

@@ -18,14 +18,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from cxi.errors import LedgerError, MalformedError
+from cxi.errors import LedgerError
 from cxi.ledger.replay import Replay, read_standing
 from cxi.log.chain import Verified, verify
 from cxi.log.checkpoint import CheckpointFile
-from cxi.log.entry import ChainedEntry, read_entry
+from cxi.log.entry import Stored
 from cxi.log.finding import Broken, Finding, FindingKind
 
 LEDGER: Final = "ledger.sqlite"
@@ -44,11 +43,10 @@ def verify_replica(folder: Path, key: Ed25519PublicKey) -> Verified | Broken:
     """
     checkpoints = CheckpointFile(folder / CHECKPOINTS).read()
     with _opened(folder / LEDGER) as database:
-        unreadable: list[Finding] = []
         standing = read_standing(database)
         replay = Replay(standing.head)
-        answer = verify(replay.watch(_entries(database, unreadable)), checkpoints, [key])
-        findings = [*unreadable, *(answer.findings if isinstance(answer, Broken) else ())]
+        answer = verify(replay.watch(_stored(database)), checkpoints, [key])
+        findings = list(answer.findings) if isinstance(answer, Broken) else []
         if isinstance(answer, Verified) and answer.count and not answer.signed:
             detail = f"no checkpoint in `{CHECKPOINTS}` covers any of the {answer.count} entries"
             findings.append(Finding(FindingKind.UNSIGNED, 0, detail))
@@ -74,9 +72,7 @@ def _opened(ledger: Path) -> Iterator[sqlite3.Connection]:
             raise LedgerError(f"`{ledger}` cannot be read: {error}") from error
 
 
-def _entries(database: sqlite3.Connection, unreadable: list[Finding]) -> Iterator[ChainedEntry]:
-    for seq, previous, content in database.execute("SELECT seq, previous, content FROM log ORDER BY seq"):
-        try:
-            yield read_entry({"seq": seq, "previous": previous, **orjson.loads(content)})
-        except (MalformedError, ValueError, TypeError):
-            unreadable.append(Finding(FindingKind.ALTERED, seq if type(seq) is int else 0, f"entry {seq} cannot be read"))
+def _stored(database: sqlite3.Connection) -> Iterator[Stored]:
+    for seq, previous, stated, content in database.execute("SELECT seq, previous, hash, content FROM log ORDER BY seq"):
+        text = content if isinstance(content, bytes) else str(content).encode("utf-8", "surrogatepass")
+        yield Stored(seq if type(seq) is int else 0, str(previous), str(stated), text)

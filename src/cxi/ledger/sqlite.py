@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 import orjson
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from cxi.canonical import Digest, JsonValue, canonicalize, digest_bytes
 from cxi.errors import AuthorityError, LedgerError, MalformedError, Refused
@@ -38,7 +38,7 @@ from cxi.ledger.schema import APPLICATION, MIGRATIONS, SCHEMA, VERSION
 from cxi.ledger.writer import Writer, hold_if_gone, marks
 from cxi.log.checkpoint import CheckpointFile, Head, claimed
 from cxi.log.commitment import SALT_BYTES, commit
-from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry, chain, milliseconds, read_entry
+from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry, Stored, chain, milliseconds, read_entry
 from cxi.log.signing import sign_next
 from cxi.log.store import Store, own_folder
 from cxi.manifest import Instant, Manifest
@@ -408,7 +408,7 @@ class SqliteLedger:
         seq, digest = (cast("int", rows[0][0]), str(rows[0][1])) if rows else (0, GENESIS)
         return Head(self._origin, seq, digest, milliseconds(now) / 1000)
 
-    def sign_head(self, key: Ed25519PrivateKey, now: Instant) -> Head:
+    def sign_head(self, key: Ed25519PrivateKey, now: Instant, *, after: Ed25519PublicKey | None = None) -> Head:
         """Vouch for the head with a checkpoint beside the file.
 
         As `cxi.log.signing.sign_next` says: only of a chain that follows from the last checkpoint.
@@ -417,14 +417,14 @@ class SqliteLedger:
             LedgerError: where the chain does not follow, the last checkpoint is another key's or log's, or the storage fails.
         """
         file = CheckpointFile(self._path.parent / CHECKPOINTS)
-        return sign_next(file, self._origin, self._stored, key, milliseconds(now) / 1000, sync=self._store.sync)
+        return sign_next(file, self._origin, self.stored, key, milliseconds(now) / 1000, sync=self._store.sync, after=after)
 
-    def _stored(self, start: int) -> Iterator[tuple[int, Digest, Digest, bytes]]:
-        """The log's rows as they are stored, from one seq on."""
+    def stored(self, start: int = 1) -> Iterator[Stored]:
+        """The log as it is stored, from one seq on, in order: whatever the rows hold."""
         query = "SELECT seq, previous, hash, content FROM log WHERE seq >= ? ORDER BY seq LIMIT ?"
         while rows := self._store.rows(query, (start, _PAGE)):
-            for seq, previous, digest, content in rows:
-                yield cast("int", seq), str(previous), str(digest), str(content).encode("utf-8", "surrogatepass")
+            for seq, previous, stated, content in rows:
+                yield Stored(cast("int", seq), str(previous), str(stated), str(content).encode("utf-8", "surrogatepass"))
             start = cast("int", rows[-1][0]) + 1
 
     def standing(self) -> Standing:

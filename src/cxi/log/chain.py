@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -35,7 +35,7 @@ class Verified:
 
     Attributes:
         count: How many entries.
-        head: The last one's hash; empty where an export left it out.
+        head: The last one's hash; empty where an export left it out, and of several logs together.
         signed: How many of them checkpoints cover.
         root: The Merkle root over all of them.
     """
@@ -53,6 +53,7 @@ def verify(
     *,
     origin: str = "",
     introductions: Iterable[JsonValue] = (),
+    show: Callable[[bytes], None] | None = None,
 ) -> Verified | Broken:
     """Check a log from its first entry on.
 
@@ -62,9 +63,10 @@ def verify(
         public_keys: The keys that are trusted to vouch for this log.
         origin: The log's name, where it is known: a checkpoint of another log is a finding.
         introductions: Keys that were introduced before this log began.
+        show: Is shown each leaf of the tree on the way, in order: for proofs (`cxi.log.proof.Prover.append`).
     """
     envelopes = tuple(checkpoints)
-    reading = Reading(frozenset(head.size for head in map(claimed, envelopes) if head is not None))
+    reading = Reading(frozenset(head.size for head in map(claimed, envelopes) if head is not None), show)
     reading.read(entries)
     introduced = [*((0, one) for one in introductions), *reading.introductions]
     reigns, unsuited = succeed(public_keys, introduced)
@@ -82,6 +84,54 @@ def verify(
         return Broken(tuple(_distinct(found)))
     signed = max((head.size for head in held), default=0)
     return Verified(reading.place, reading.head, signed, write_digest(reading.tree.root()) if reading.tree is not None else "")
+
+
+def verify_all(
+    chains: Mapping[str, Iterable[Item]],
+    checkpoints: Iterable[JsonValue],
+    public_keys: Iterable[Ed25519PublicKey],
+    *,
+    introductions: Sequence[JsonValue] = (),
+    show: Callable[[bytes], None] | None = None,
+) -> Mapping[str, Verified | Broken]:
+    """Check several logs under one set of keys: a ledger of many writers has one chain each.
+
+    Args:
+        chains: The entries by the log's name.
+        checkpoints: Of all of them.
+        public_keys: As for `verify`.
+        introductions: As for `verify`.
+        show: As for `verify`; where there is one log alone.
+
+    Returns:
+        The answer by the log's name. A log that only a checkpoint knows of is among them, as one that is truncated; checkpoints
+        that name no log are under the empty name.
+    """
+    keys = tuple(public_keys)
+    groups: dict[str, list[JsonValue]] = {name: [] for name in chains}
+    for envelope in checkpoints:
+        head = claimed(envelope)
+        groups.setdefault("" if head is None else head.origin, []).append(envelope)
+    return {
+        name: verify(chains.get(name, ()), group, keys, origin=name, introductions=introductions, show=show)
+        for name, group in groups.items()
+    }
+
+
+def fold(answers: Mapping[str, Verified | Broken]) -> Verified | Broken:
+    """One answer for several logs: every finding, with the log's name where there are several; else how many entries in all."""
+    findings = [
+        replace(finding, detail=f"{name}: {finding.detail}" if len(answers) > 1 and name else finding.detail)
+        for name, answer in answers.items()
+        if isinstance(answer, Broken)
+        for finding in answer.findings
+    ]
+    if findings:
+        return Broken(tuple(findings))
+    whole = [answer for answer in answers.values() if isinstance(answer, Verified)]
+    if len(whole) == 1:
+        return whole[0]
+    return Verified(sum(one.count for one in whole), "", sum(one.signed for one in whole))
 
 
 def _distinct(findings: list[Finding]) -> Iterable[Finding]:

@@ -13,11 +13,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from cxi.canonical import Digest, JsonValue, digest
+import orjson
+
+from cxi.canonical import Digest, JsonValue, digest, digest_bytes
 from cxi.errors import Code, MalformedError, Reason
 from cxi.manifest import Instant
 
@@ -101,6 +103,42 @@ class ChainedEntry:
     def to_json(self) -> dict[str, JsonValue]:
         """The entry with its place, as receipts carry it."""
         return {"seq": self.seq, "previous": self.previous, **self.entry.to_json(self.time)}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An entry as a store has it: hashed over its very bytes, and read only where somebody asks what it tells.
+
+    Attributes:
+        seq: Its place.
+        previous: The hash of the entry before.
+        stated: The hash that the store states for it.
+        text: The canonical text of what it tells.
+    """
+
+    seq: int
+    previous: Digest
+    stated: Digest
+    text: bytes
+
+    @property
+    def content(self) -> Digest:
+        """Digest of what it tells, without its place."""
+        return digest_bytes(self.text)
+
+    def read(self) -> ChainedEntry:
+        """What it tells.
+
+        Raises:
+            MalformedError: where the text is no entry.
+        """
+        try:
+            told = orjson.loads(self.text)
+        except ValueError as error:
+            raise _malformed("the text is no JSON") from error
+        if not isinstance(told, dict):
+            raise _malformed("the text is no JSON object")
+        return replace(read_entry({**told, "seq": self.seq, "previous": self.previous}), stated=self.stated)
 
 
 def chain(seq: int, previous: Digest, content: Digest) -> Digest:

@@ -3,23 +3,32 @@
 - One Ed25519 key a state folder: `signing-key.pem` (PKCS #8, mode 0600), and `signing-key.pub.pem` for third parties.
 - It is made once: two processes that start together end with the same key.
 - A key file that others can read or write, that is a link or belongs to another user is refused.
+- A rotation (`cxi.log.rotation`) prepares the next key beside it, and then puts it in its place: the private key before it is
+  gone. `introductions.jsonl` keeps how each key introduced the next, for receipts and for who pins the first one.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
+from cxi.canonical import JsonValue
 from cxi.errors import LedgerError
-from cxi.log.envelope import export_public
+from cxi.log.checkpoint import CheckpointFile
+from cxi.log.envelope import export_public, key_id
+from cxi.log.finding import Broken
+from cxi.log.succession import latest, read_introduction
 
 PRIVATE_NAME: Final = "signing-key.pem"
 PUBLIC_NAME: Final = "signing-key.pub.pem"
+NEXT_NAME: Final = "signing-key.next.pem"
+INTRODUCTIONS: Final = "introductions.jsonl"
 
 
 def load_key(folder: Path) -> Ed25519PrivateKey:
@@ -28,19 +37,91 @@ def load_key(folder: Path) -> Ed25519PrivateKey:
     Raises:
         LedgerError: where it cannot be read or made, or others could have.
     """
-    path = folder / PRIVATE_NAME
+    key = _load(folder, PRIVATE_NAME)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not os.path.lexists(path):
-            _make(path)
-        key = _read(path)
         public = folder / PUBLIC_NAME
         pem = export_public(key.public_key())
         if not public.is_file() or public.read_bytes() != pem:
             _write_new(public, pem, 0o644, replace=True)
     except OSError as error:
-        raise LedgerError(f"cannot load the signing key `{path}`: {error.strerror}") from error
+        raise _fault(folder / PUBLIC_NAME, error) from error
     return key
+
+
+def prepare_next(folder: Path) -> Ed25519PrivateKey:
+    """The key that is to follow: made, or the one that a rotation which was cut off had made.
+
+    Raises:
+        LedgerError: as `load_key`.
+    """
+    return _load(folder, NEXT_NAME)
+
+
+def promote_next(folder: Path) -> None:
+    """Put the next key in the place of the present one.
+
+    Raises:
+        LedgerError: where it cannot be done.
+    """
+    try:
+        (folder / NEXT_NAME).replace(folder / PRIVATE_NAME)
+        _sync_folder(folder)
+    except OSError as error:
+        raise _fault(folder / NEXT_NAME, error) from error
+    load_key(folder)
+
+
+def read_introductions(folder: Path) -> tuple[Mapping[str, JsonValue], ...]:
+    """How each key of this folder introduced the next, the first one's first.
+
+    Raises:
+        LedgerError: where the file cannot be read.
+    """
+    return CheckpointFile(folder / INTRODUCTIONS).read()
+
+
+def add_introduction(folder: Path, envelope: Mapping[str, JsonValue]) -> None:
+    """Keep one more, synced; one that is there already is not written again.
+
+    Raises:
+        LedgerError: where it cannot be written.
+    """
+    if envelope not in read_introductions(folder):
+        CheckpointFile(folder / INTRODUCTIONS).append(envelope)
+
+
+def first_key(folder: Path) -> Ed25519PublicKey:
+    """This folder's first key: the one that a third party pinned who never heard of a rotation.
+
+    Raises:
+        LedgerError: where the keys in the folder do not follow from one another up to the present one.
+    """
+    present, kept = load_key(folder).public_key(), read_introductions(folder)
+    answer = read_introduction(kept[0]) if kept else None
+    if isinstance(answer, Broken):
+        raise LedgerError(f"`{folder / INTRODUCTIONS}`: {answer.findings[0].detail}")
+    first = present if answer is None else answer.by
+    if key_id(latest(first, kept)) != key_id(present):
+        raise LedgerError(
+            f"`{folder / PRIVATE_NAME}` is not the key that `{INTRODUCTIONS}` leads to; `cxi log key rotate` ends a rotation that"
+            " was cut off"
+        )
+    return first
+
+
+def _load(folder: Path, name: str) -> Ed25519PrivateKey:
+    path = folder / name
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.path.lexists(path):
+            _make(path)
+        return _read(path)
+    except OSError as error:
+        raise _fault(path, error) from error
+
+
+def _fault(path: Path, error: OSError) -> LedgerError:
+    return LedgerError(f"cannot use the signing key `{path}`: {error.strerror}")
 
 
 def _make(path: Path) -> None:
@@ -86,8 +167,12 @@ def _write_new(path: Path, data: bytes, mode: int, *, replace: bool) -> None:
                 return  # another process made it first
     finally:
         draft.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        os.fsync(fd)
     finally:
-        os.close(folder)
+        os.close(fd)

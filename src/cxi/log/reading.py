@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from cxi.canonical import Digest, JsonValue
 from cxi.errors import MalformedError
-from cxi.log.entry import GENESIS, ChainedEntry, EntryType, chain
+from cxi.log.entry import GENESIS, ChainedEntry, EntryType, Stored, chain
 from cxi.log.finding import Finding, FindingKind
 from cxi.log.proof import cover
 from cxi.log.tree import Frontier, leaf_of
@@ -43,7 +43,8 @@ class Skipped:
     trees: tuple[bytes, ...]
 
 
-Item: TypeAlias = ChainedEntry | Skipped
+Entry: TypeAlias = ChainedEntry | Stored
+Item: TypeAlias = Entry | Skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Point:
 class _Edge:
     """An entry whose link could not be followed when it came, or does not hold."""
 
-    entry: ChainedEntry
+    entry: Entry
     following: Digest | None
 
 
@@ -73,6 +74,7 @@ class Reading:
 
     Attributes:
         sizes: Where checkpoints want to know how the log stood.
+        show: Is shown each leaf of the tree on the way.
         place: The seq of the last entry, as the chain counts.
         head: Its hash; empty where it was left out of an export.
         tree: The tree over all; None once an entry was missing.
@@ -83,6 +85,7 @@ class Reading:
     """
 
     sizes: frozenset[int]
+    show: Callable[[bytes], None] | None = None
     place: int = 0
     head: Digest = GENESIS
     tree: Frontier | None = field(default_factory=Frontier)
@@ -131,14 +134,15 @@ class Reading:
             following = edge.following
             if following is None and seq + 1 in self._edges:
                 following = self._edges[seq + 1].entry.previous
-            right = _hash(replace(edge.entry, previous=before), seq)
+            content = _content(edge.entry)
+            right = chain(seq, before, content) if content else ""
             exact = bool(right) and right in (following, vouched.get(seq))
             if seq == 1 or exact or vouched.get(seq - 1) == before:
                 yield Finding(FindingKind.ALTERED, seq, f"entry {seq} does not name the hash of the entry before it")
             else:
                 yield Finding(FindingKind.ALTERED, seq - 1, f"entry {seq - 1} does not have the hash that entry {seq} names")
 
-    def _next(self, entry: ChainedEntry, place: int, hash: Digest) -> None:
+    def _next(self, entry: Entry, place: int, hash: Digest) -> None:
         """Take the entry at its place, behind all others."""
         if not hash:
             self._found(FindingKind.ALTERED, entry.seq, f"entry {entry.seq} holds what no log holds")
@@ -148,13 +152,17 @@ class Reading:
         self._recent.append(hash)
         if self.tree is not None:
             if hash:
-                self.tree.append(leaf_of(hash))
+                leaf = leaf_of(hash)
+                self.tree.append(leaf)
+                if self.show is not None:
+                    self.show(leaf)
             else:
                 self.tree = None
         if place in self.sizes:
             self._note(place, hash)
-        if entry.entry.kind is EntryType.KEY:
-            self.introductions.append((place, entry.entry.body.get("introduction")))
+        introduction = _introduction(entry)
+        if introduction is not None:
+            self.introductions.append((place, introduction))
 
     def _note(self, place: int, hash: Digest) -> None:
         self.points[place] = Point(hash, None if self.tree is None else self.tree.copy())
@@ -173,10 +181,12 @@ class Reading:
         if run.last in self.sizes:
             self._note(run.last, "")
 
-    def _judge(self, entry: ChainedEntry, following: Item | None) -> None:
+    def _judge(self, entry: Entry, following: Item | None) -> None:
         """Something about this entry is not as it should be."""
         seq = entry.seq - self._shift
-        link = following.previous if isinstance(following, ChainedEntry) and following.seq == entry.seq + 1 else None
+        link = None
+        if isinstance(following, ChainedEntry | Stored) and following.seq == entry.seq + 1:
+            link = following.previous
         if entry.seq < 1 or seq < 1:
             self._found(FindingKind.ALTERED, entry.seq, f"an entry claims place {entry.seq}")
         elif seq <= self.place:
@@ -194,7 +204,7 @@ class Reading:
             self._edges[seq] = _Edge(entry, link)
             self._next(entry, seq, _hash(entry, seq))
 
-    def _judge_late(self, entry: ChainedEntry, seq: int) -> None:
+    def _judge_late(self, entry: Entry, seq: int) -> None:
         """It stands behind one with a higher number."""
         at = bisect_right(self._gaps, seq, key=lambda gap: gap[0]) - 1
         first, last = self._gaps[at] if at >= 0 else (0, -1)
@@ -208,7 +218,7 @@ class Reading:
         if seq in self.sizes:
             self.points[seq] = Point(self._hashes[seq], None)
 
-    def _is_renumbered(self, entry: ChainedEntry, seq: int, following: Digest | None) -> bool:
+    def _is_renumbered(self, entry: Entry, seq: int, following: Digest | None) -> bool:
         """Whether the chain goes on here by other numbers; then it is followed by those."""
         content = _content(entry)
         if not content:
@@ -233,7 +243,7 @@ class Reading:
         self._guesses -= 1 if self._guesses else 0
         return False
 
-    def _go_on(self, entry: ChainedEntry, shift: int) -> None:
+    def _go_on(self, entry: Entry, shift: int) -> None:
         self._shift += shift
         seq = entry.seq - self._shift
         self.tree = None
@@ -265,7 +275,7 @@ class _Peekable:
         return self._ahead[0] if self._ahead else None
 
 
-def _hash(entry: ChainedEntry, seq: int) -> Digest:
+def _hash(entry: Entry, seq: int) -> Digest:
     """The entry's hash at a place, or empty where it holds what has no canonical form."""
     content = _content(entry)
     try:
@@ -274,11 +284,26 @@ def _hash(entry: ChainedEntry, seq: int) -> Digest:
         return ""
 
 
-def _content(entry: ChainedEntry) -> Digest:
+def _content(entry: Entry) -> Digest:
     try:
         return entry.content
     except (MalformedError, ValueError, OverflowError):  # the latter two: a time that is no number
         return ""
+
+
+_KEY: Final = f'"kind":"{EntryType.KEY}"'.encode()  # as canonical text has it
+
+
+def _introduction(entry: Entry) -> JsonValue:
+    """The introduction of a key that the entry holds, or None where it is of another kind."""
+    if isinstance(entry, Stored):
+        if _KEY not in entry.text:  # INVARIANT (one-reign): canonical text cannot hide it
+            return None
+        try:
+            entry = entry.read()
+        except MalformedError:
+            return None
+    return entry.entry.body.get("introduction", {}) if entry.entry.kind is EntryType.KEY else None
 
 
 def _entries(count: int) -> str:

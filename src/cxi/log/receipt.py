@@ -1,21 +1,21 @@
 """What can a third party check, offline, with nothing but the public key?
 
-- A receipt is a DSSE envelope (`application/vnd.cxi.receipt+json`) that carries the admission and the settlement as they stand
-  in the
-  log, the content digests of the entries from there to a checkpoint's head, and that checkpoint.
-- `verify_receipt` recomputes every hash: the settlement names the admission by seq and hash, the path joins the settlement to
-  the head
-  that the checkpoint vouches for, and all of it is signed by one key.
+- A receipt is a DSSE envelope over an in-toto statement (v1). Its subject is the action manifest, by its digest; its predicate
+  carries the admission and the settlement as they stand in the log, a signed checkpoint, and for each of the two the inclusion
+  proof that joins it to the checkpoint's root. Any program for DSSE and in-toto reads it; any for RFC 9162 checks the proofs.
+- `verify_receipt` recomputes every hash: the settlement names the admission by seq and hash, both are in the tree that the
+  checkpoint vouches for, and all of it is signed by the key that was pinned, or by one that it introduced: the introductions
+  are carried too.
 - Values stand in it as commitments; whoever is given openings can `disclose` them against the receipt.
 - Only `"mode": "enforce"` verifies as an admission; shadow mode never does.
-- A path is at most `MAX_PATH` entries; with a longer one, sign a fresh checkpoint right after the settlement.
+- It says nothing of what came after its checkpoint: that its key was retired later, or that the log goes on from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -23,12 +23,16 @@ from cxi.canonical import Digest, JsonValue, digest
 from cxi.errors import MalformedError
 from cxi.log.checkpoint import Head, check
 from cxi.log.commitment import Opening, opens
-from cxi.log.entry import ChainedEntry, EntryType, chain, read_entry
-from cxi.log.envelope import seal, unseal
+from cxi.log.entry import ChainedEntry, EntryType, read_entry
+from cxi.log.envelope import peek, seal, unseal
 from cxi.log.finding import Broken, FindingKind
+from cxi.log.proof import check_inclusion
+from cxi.log.succession import latest
+from cxi.log.tree import leaf_of, read_digest, write_digest
 
-PAYLOAD_TYPE: Final = "application/vnd.cxi.receipt+json"
-MAX_PATH: Final = 1000
+PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
+STATEMENT: Final = "https://in-toto.io/Statement/v1"
+PREDICATE: Final = "https://cxi.dev/receipt/v2"
 ENFORCE: Final = "enforce"
 SETTLED: Final = frozenset({"done", "failed", "outcome_unknown"})
 
@@ -45,7 +49,7 @@ class VerifiedReceipt:
         state: How it ended: `done`, `failed` or `outcome_unknown`.
         assurance: What is known of the realized effect.
         carriage: The carriage manifest's digest, or "not claimed".
-        head: The head of the log that vouches for it.
+        head: The head of the log that vouches for it, with the root of its tree.
     """
 
     call: str
@@ -64,35 +68,39 @@ def issue(
     checkpoint: JsonValue,
     key: Ed25519PrivateKey,
     *,
-    path: Sequence[Digest] = (),
+    proofs: tuple[Sequence[bytes], Sequence[bytes]],
+    introductions: Sequence[JsonValue] = (),
 ) -> dict[str, JsonValue]:
     """Write a receipt.
 
     Args:
         admission: As the log has it.
         settlement: As the log has it.
-        checkpoint: Signed by the same key, at or after the settlement.
-        key: The installation's key.
-        path: `ChainedEntry.content` of each entry after the settlement, up to the checkpoint's size.
+        checkpoint: With a root, signed by the same key, at or after the settlement.
+        key: The key that reigns.
+        proofs: The inclusion proofs of admission and settlement in the checkpoint's tree (`cxi.log.proof.inclusion`).
+        introductions: How the first key of this installation introduced the next, and so on up to this one.
 
     Raises:
         ValueError: where the parts do not verify together: a receipt that nobody could check is never issued. One of shadow
-        mode is
-            issued, and says so.
+            mode is issued, and says so.
     """
-    if len(path) > MAX_PATH:
-        raise ValueError(f"the path has {len(path)} entries, over {MAX_PATH}: sign a checkpoint right after the settlement")
-    body: dict[str, JsonValue] = {
-        "v": 1,
-        "mode": admission.entry.body.get("mode"),
-        "call": admission.entry.call,
-        "manifest": admission.entry.body.get("manifest"),
-        "admission": admission.to_json(),
-        "settlement": settlement.to_json(),
-        "path": list(path),
-        "checkpoint": checkpoint,
+    manifest = str(admission.entry.body.get("manifest"))
+    statement: dict[str, JsonValue] = {
+        "_type": STATEMENT,
+        "subject": _subject(admission.entry.call, manifest),
+        "predicateType": PREDICATE,
+        "predicate": {
+            "mode": admission.entry.body.get("mode"),
+            "call": admission.entry.call,
+            "admission": admission.to_json(),
+            "settlement": settlement.to_json(),
+            "inclusion": dict(zip(_PROVED, ([write_digest(part) for part in proof] for proof in proofs), strict=True)),
+            "checkpoint": checkpoint,
+            "introductions": list(introductions),
+        },
     }
-    envelope = seal(PAYLOAD_TYPE, body, key)
+    envelope = seal(PAYLOAD_TYPE, statement, key)
     answer = verify_receipt(envelope, key.public_key())
     if isinstance(answer, Broken) and any(finding.kind is not FindingKind.NOT_ENFORCED for finding in answer.findings):
         raise ValueError("; ".join(finding.detail for finding in answer.findings))
@@ -100,47 +108,55 @@ def issue(
 
 
 def verify_receipt(envelope: JsonValue, public_key: Ed25519PublicKey) -> VerifiedReceipt | Broken:
-    """What the receipt proves, or what is wrong with it. Never raises for any JSON."""
-    # 1. the signature, and the form
-    payload = unseal(envelope, PAYLOAD_TYPE, (public_key,))
-    if isinstance(payload, Broken):
-        return payload
-    if payload.keys() != _KEYS or payload["v"] != 1:
-        return Broken.of(FindingKind.MALFORMED, 0, "not a receipt of version 1")
-    try:
-        admission, settlement = read_entry(payload["admission"]), read_entry(payload["settlement"])
-    except MalformedError as error:
-        return Broken.of(FindingKind.MALFORMED, 0, error.reason.detail)
-    path = payload["path"]
-    if not isinstance(path, list) or len(path) > MAX_PATH:
-        return Broken.of(FindingKind.MALFORMED, 0, f"the path is no list of at most {MAX_PATH} digests")
+    """What the receipt proves, or what is wrong with it. Never raises for any JSON.
 
-    # 2. the two entries are of one call, and the settlement names the admission
-    belongs = _belong(payload, admission, settlement)
+    Args:
+        envelope: The receipt.
+        public_key: The key that was pinned: this installation's first one, or a later one.
+    """
+    # 1. the signature, by the pinned key or by one that it introduced; and the form
+    stated = (peek(envelope) or {}).get("predicate")
+    introductions = stated.get("introductions") if isinstance(stated, Mapping) else None
+    key = latest(public_key, introductions if isinstance(introductions, list) else ())
+    statement = unseal(envelope, PAYLOAD_TYPE, (key,))
+    if isinstance(statement, Broken):
+        return statement
+    predicate = statement.get("predicate")
+    if statement.keys() != _STATEMENT_KEYS or statement["_type"] != STATEMENT or statement["predicateType"] != PREDICATE:
+        return Broken.of(FindingKind.MALFORMED, 0, "not an in-toto statement with a receipt of version 2")
+    if not isinstance(predicate, Mapping) or predicate.keys() != _KEYS:
+        return Broken.of(FindingKind.MALFORMED, 0, "the receipt lacks a part, or has one too many")
+    try:
+        admission, settlement = read_entry(predicate["admission"]), read_entry(predicate["settlement"])
+        proofs = _read_proofs(predicate["inclusion"])
+    except (MalformedError, ValueError) as error:
+        return Broken.of(FindingKind.MALFORMED, 0, error.reason.detail if isinstance(error, MalformedError) else str(error))
+
+    # 2. the two entries are of one call, the settlement names the admission, and the statement is about their manifest
+    belongs = _belong(statement, predicate, admission, settlement)
     if belongs is not None:
         return belongs
 
-    # 3. the path joins the settlement to the checkpoint
-    head = check(payload["checkpoint"], (public_key,))
+    # 3. both are in the tree that the checkpoint vouches for
+    head = check(predicate["checkpoint"], (key,))
     if isinstance(head, Broken):
         return head
-    seq, found = settlement.seq, settlement.hash
-    for content in path:
-        if not isinstance(content, str):
-            return Broken.of(FindingKind.MALFORMED, 0, "a step of the path is no digest")
-        seq, found = seq + 1, chain(seq + 1, found, content)
-    if (head.size, head.hash) != (seq, found):
-        return Broken.of(FindingKind.MISMATCHED, settlement.seq, "the path does not end in the checkpoint's head")
+    if not head.root:
+        return Broken.of(FindingKind.MALFORMED, 0, "the checkpoint has no tree")
+    for entry, proof in zip((admission, settlement), proofs, strict=True):
+        included = check_inclusion(entry.seq - 1, head.size, leaf_of(entry.hash), proof, read_digest(head.root))
+        if isinstance(included, Broken):
+            return included
 
     # 4. an admission, not a rehearsal
-    if admission.entry.body.get("mode") != ENFORCE:  # the payload's own is the same, by step 2
+    if admission.entry.body.get("mode") != ENFORCE:  # the predicate's own is the same, by step 2
         return Broken.of(FindingKind.NOT_ENFORCED, admission.seq, "not of mode `enforce`: nothing was admitted")
     body, effect = settlement.entry.body, admission.entry.body.get("effect")
     assurance = effect.get("assurance") if isinstance(effect, Mapping) else None
     carriage = admission.entry.body.get("carriage")
     return VerifiedReceipt(
         call=admission.entry.call,
-        manifest=str(payload["manifest"]),
+        manifest=str(admission.entry.body.get("manifest")),
         admission=admission,
         settlement=settlement,
         state=str(body["state"]),
@@ -169,22 +185,25 @@ def disclose(receipt: VerifiedReceipt, openings: Iterable[Opening]) -> Mapping[s
     return shown
 
 
-def _belong(payload: Mapping[str, JsonValue], admission: ChainedEntry, settlement: ChainedEntry) -> Broken | None:
+def _belong(
+    statement: Mapping[str, JsonValue], predicate: Mapping[str, JsonValue], admission: ChainedEntry, settlement: ChainedEntry
+) -> Broken | None:
     opened, closed = admission.entry, settlement.entry
+    manifest = opened.body.get("manifest")
+    subject = _subject(opened.call, str(manifest))
     checks = (
         (opened.kind is EntryType.ADMISSION, "the first entry is no admission"),
         (closed.kind is EntryType.SETTLEMENT, "the second entry is no settlement"),
-        (bool(opened.call) and opened.call == closed.call == payload["call"], "the entries are of different calls"),
+        (bool(opened.call) and opened.call == closed.call == predicate["call"], "the entries are of different calls"),
         (opened.session == closed.session, "the entries are of different sessions"),
         (closed.body.get("admission") == [admission.seq, admission.hash], "the settlement names another admission"),
         (
-            isinstance(payload["manifest"], str)
-            and payload["manifest"] == opened.body.get("manifest") == closed.body.get("manifest"),
-            "the entries name different manifests",
+            isinstance(manifest, str) and manifest == closed.body.get("manifest") and statement["subject"] == subject,
+            "statement and entries name different manifests",
         ),
         (settlement.seq > admission.seq, "the settlement stands before the admission"),
         (closed.body.get("state") in SETTLED, "the settlement names no outcome"),
-        (payload["mode"] == opened.body.get("mode"), "the receipt and its admission name different modes"),
+        (predicate["mode"] == opened.body.get("mode"), "the receipt and its admission name different modes"),
     )
     for holds, detail in checks:
         if not holds:
@@ -192,4 +211,22 @@ def _belong(payload: Mapping[str, JsonValue], admission: ChainedEntry, settlemen
     return None
 
 
-_KEYS: Final = frozenset({"v", "mode", "call", "manifest", "admission", "settlement", "path", "checkpoint"})
+def _subject(call: str, manifest: Digest) -> list[JsonValue]:
+    """What the statement is about: the action manifest."""
+    return [{"name": f"manifest of {call}", "digest": {"sha256": manifest.removeprefix("sha256:")}}]
+
+
+def _read_proofs(inclusion: JsonValue) -> list[list[bytes]]:
+    if not isinstance(inclusion, Mapping) or tuple(sorted(inclusion)) != _PROVED:
+        raise ValueError("there is not one inclusion proof each of admission and settlement")
+    proofs = [inclusion[name] for name in _PROVED]
+    return [[read_digest(str(part)) for part in proof] if isinstance(proof, list) else _no_proof() for proof in proofs]
+
+
+def _no_proof() -> NoReturn:
+    raise ValueError("an inclusion proof is a list of digests")
+
+
+_PROVED: Final = ("admission", "settlement")
+_STATEMENT_KEYS: Final = frozenset({"_type", "subject", "predicateType", "predicate"})
+_KEYS: Final = frozenset({"mode", "call", "admission", "settlement", "inclusion", "checkpoint", "introductions"})

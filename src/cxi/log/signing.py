@@ -10,32 +10,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from cxi.canonical import Digest, digest_bytes, parse_json
+from cxi.canonical import Digest, canonicalize
 from cxi.errors import LedgerError, MalformedError
 from cxi.log.checkpoint import CheckpointFile, Head, check, head_of, sign
-from cxi.log.entry import GENESIS, EntryType, chain
+from cxi.log.entry import GENESIS, EntryType, Stored, chain
 from cxi.log.envelope import key_id
 from cxi.log.finding import Broken, Finding, FindingKind
 from cxi.log.succession import read_introduction
 from cxi.log.tree import Frontier, leaf_of
 from cxi.manifest import Instant
 
-Row: TypeAlias = tuple[int, Digest, Digest, bytes]  # seq, previous, hash, content: as a store has them
-_KEY: Final = f'"kind":"{EntryType.KEY}"'.encode()
-
 
 def sign_next(
     file: CheckpointFile,
     origin: str,
-    rows: Callable[[int], Iterable[Row]],
+    rows: Callable[[int], Iterable[Stored]],
     key: Ed25519PrivateKey,
     now: Instant,
     *,
     sync: Callable[[], None],
+    after: Ed25519PublicKey | None = None,
 ) -> Head:
     """Sign the head of a log, and keep the checkpoint.
 
@@ -46,6 +43,7 @@ def sign_next(
         key: The key that reigns.
         now: The time that the checkpoint states.
         sync: Makes what was read durable.
+        after: Where the key is a new one, the key before it: whose the last checkpoint is.
 
     Raises:
         LedgerError: where the chain does not follow, the last checkpoint is another key's or log's, the key was retired, or the
@@ -53,7 +51,7 @@ def sign_next(
     """
     with file.turn():
         envelope = file.last(origin)
-        last = Head(origin, 0, GENESIS, 0.0) if envelope is None else check(envelope, (key.public_key(),))
+        last = Head(origin, 0, GENESIS, 0.0) if envelope is None else check(envelope, (after or key.public_key(),))
         if isinstance(last, Broken):
             raise LedgerError(f"the head is not signed: the last checkpoint is no good: {last.findings[0].detail}")
         if last.origin != origin:
@@ -68,7 +66,7 @@ def sign_next(
     return head
 
 
-def follow(rows: Iterable[Row], last: Head, tree: Frontier, key: Digest, now: Instant) -> Head | Finding:
+def follow(rows: Iterable[Stored], last: Head, tree: Frontier, key: Digest, now: Instant) -> Head | Finding:
     """Check that what stands behind a vouched entry follows from it: what a new signature over the head has to rest on.
 
     Args:
@@ -83,33 +81,38 @@ def follow(rows: Iterable[Row], last: Head, tree: Frontier, key: Digest, now: In
     """
     known = tree.size
     seq, head = max(known - 1, 0), GENESIS
-    for number, previous, stored, content in rows:
+    for row in rows:
+        number = row.seq
         if number != seq + 1:
             return Finding(FindingKind.REMOVED, seq + 1, f"entry {seq + 1} is missing")
-        if number > known and previous != head:
+        if number > known and row.previous != head:
             return Finding(FindingKind.ALTERED, number, f"entry {number} does not name the hash of the entry before it")
-        found = chain(number, previous, digest_bytes(content))
-        if found != stored or (number == last.size and found != last.hash):
+        found = chain(number, row.previous, row.content)
+        if found != row.stated or (number == last.size and found != last.hash):
             return Finding(FindingKind.ALTERED, number, f"entry {number} does not have its hash")
         if number > known:
             tree.append(leaf_of(found))
-        if _KEY in content and _retires(content, key):
-            return Finding(FindingKind.RETIRED_KEY, number, f"entry {number} retired the key that is to sign")
+        if number > last.size:
+            wrong = _wrong(row, key)
+            if wrong is not None:
+                return wrong
         seq, head = number, found
     if seq < last.size:
         return Finding(FindingKind.TRUNCATED, seq + 1, f"a checkpoint covers {last.size} entries, and the last one is {seq}")
     return head_of(last.origin, head, now, tree)
 
 
-def _retires(content: bytes, key: Digest) -> bool:
-    """Whether this entry is one by which the key introduced its successor."""
+def _wrong(row: Stored, key: Digest) -> Finding | None:
+    """Why a new entry is none to sign over: it is not what any reader would read, or it retired the key."""
     try:
-        entry = parse_json(content)
+        told = row.read()
+        if canonicalize(told.entry.to_json(told.time)) != row.text:
+            return Finding(FindingKind.ALTERED, row.seq, f"entry {row.seq} is not canonical text")
     except MalformedError:
-        return False
-    match entry:
-        case {"kind": EntryType.KEY, "body": {"introduction": envelope}}:
-            introduction = read_introduction(envelope)
-            return not isinstance(introduction, Broken) and key_id(introduction.by) == key
-        case _:
-            return False
+        return Finding(FindingKind.ALTERED, row.seq, f"entry {row.seq} cannot be read")
+    if told.entry.kind is EntryType.KEY:
+        introduction = read_introduction(told.entry.body.get("introduction"))
+        if not isinstance(introduction, Broken) and key_id(introduction.by) == key:
+            detail = f"entry {row.seq} retired the key that is to sign; `cxi log key rotate` ends a rotation that was cut off"
+            return Finding(FindingKind.RETIRED_KEY, row.seq, detail)
+    return None

@@ -129,6 +129,21 @@ def succeed(
     return reigns, tuple(findings)
 
 
+def latest(pinned: Ed25519PublicKey, introductions: Iterable[JsonValue]) -> Ed25519PublicKey:
+    """The key that introductions lead to from the pinned one."""
+    return line(pinned, introductions)[-1]
+
+
+def line(pinned: Ed25519PublicKey, introductions: Iterable[JsonValue]) -> list[Ed25519PublicKey]:
+    """The pinned key, and those that introductions lead to from it, in their order; those of other keys are passed over."""
+    found = [pinned]
+    for envelope in introductions:
+        answer = read_introduction(envelope)
+        if not isinstance(answer, Broken) and key_id(answer.by) == key_id(found[-1]):
+            found.append(answer.key)
+    return found
+
+
 def judge(head: Head, reigns: Reigns) -> Finding | None:
     """What is wrong with who signed a checkpoint, whose signature holds; None where it was that key's to sign."""
     reign = reigns[head.signer]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from cxi.canonical import canonicalize, digest
 from cxi.errors import LedgerError
 from cxi.log.chain import Verified, verify
 from cxi.log.checkpoint import CheckpointFile, Head, check, sign
-from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry
-from cxi.log.signing import Row, sign_next
+from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry, Stored
+from cxi.log.signing import sign_next
 from cxi.log.succession import introduce
 
 KEY, NEXT = Ed25519PrivateKey.from_private_bytes(bytes(32)), Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
@@ -35,10 +36,10 @@ class Rows:
         previous = self.entries[-1].hash if self.entries else GENESIS
         self.entries.append(ChainedEntry(seq, previous, float(seq), LogEntry(kind, "", "", body)))
 
-    def __call__(self, start: int) -> Iterable[Row]:
+    def __call__(self, start: int) -> Iterable[Stored]:
         self.started.append(start)
         for entry in self.entries[start - 1 :]:
-            yield entry.seq, entry.previous, entry.hash, canonicalize(entry.entry.to_json(entry.time))
+            yield Stored(entry.seq, entry.previous, entry.hash, canonicalize(entry.entry.to_json(entry.time)))
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def file(tmp_path: Path) -> CheckpointFile:
     return CheckpointFile(tmp_path / "checkpoints.jsonl")
 
 
-def again(file: CheckpointFile, rows: Callable[[int], Iterable[Row]], key: Ed25519PrivateKey = KEY) -> Head:
+def again(file: CheckpointFile, rows: Callable[[int], Iterable[Stored]], key: Ed25519PrivateKey = KEY) -> Head:
     synced: list[None] = []
     head = sign_next(file, ORIGIN, rows, key, 9.0, sync=lambda: synced.append(None))
     assert len(synced) == 1
@@ -98,15 +99,15 @@ def test_what_was_changed_behind_the_last_checkpoint_is_not_signed(file: Checkpo
     rows.add()
     rows.add()
 
-    def changed(start: int) -> Iterable[Row]:
-        for number, previous, stored, content in rows(start):
-            yield number, previous, stored, content.replace(b'"read"', b'"alarm"') if number == seq else content
+    def changed(start: int) -> Iterable[Stored]:
+        for row in rows(start):
+            yield replace(row, text=row.text.replace(b'"read"', b'"alarm"')) if row.seq == seq else row
 
     with pytest.raises(LedgerError):
         again(file, changed)
     if seq < 5:  # nothing says that there was a last one
         with pytest.raises(LedgerError):
-            again(file, lambda start: [row for row in rows(start) if row[0] != seq])
+            again(file, lambda start: [row for row in rows(start) if row.seq != seq])
     assert len(file.read()) == 1
 
 
