@@ -22,9 +22,11 @@ def test_each_command_that_a_page_shows_exists_with_its_options(page: Path):
     wrong = []
     for shown in COMMAND.finditer(page.read_text(encoding="utf-8")):
         command: Any = tree
-        for word in shown[1].split():
-            if hasattr(command, "commands"):
+        for word in f"{shown[1]}{shown[2]}".split():
+            if hasattr(command, "commands") and not word.startswith("-"):
                 command = command.commands.get(word)
+            else:
+                break
         options = {name for parameter in getattr(command, "params", []) for name in parameter.opts}
         if command is None or not set(re.findall(r"(?<=\s)--[a-z-]+", shown[2])) <= {*options, "--help"}:
             wrong.append(shown[0])
