@@ -23,7 +23,7 @@ def test_each_command_that_a_page_shows_exists_with_its_options(page: Path):
     for shown in COMMAND.finditer(page.read_text(encoding="utf-8")):
         command: Any = tree
         for word in f"{shown[1]}{shown[2]}".split():
-            if hasattr(command, "commands") and not word.startswith("-"):
+            if hasattr(command, "commands") and re.fullmatch(r"[a-z]+(-[a-z]+)*", word):
                 command = command.commands.get(word)
             else:
                 break

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +85,17 @@ def test_an_export_is_verified_elsewhere_whole_and_in_part(place: Place) -> None
 
 def test_an_export_goes_to_standard_output_between_two_times(place: Place) -> None:
     lines = [json.loads(line) for line in place.run("export").stdout.splitlines()]
-    times = sorted({line["time_ms"] for line in lines if "seq" in line})
-    assert times
-    before = [json.loads(line) for line in place.run("export", "--until", "1971-01-01").stdout.splitlines()]
-    assert not [line for line in before if "seq" in line]
-    since = place.run("export", "--since", "1970-01-01T00:00:00+01:00", "--until", "2999-01-01").stdout
-    assert len([line for line in since.splitlines() if '"seq"' in line]) == len([line for line in lines if "seq" in line])
+    times = [line["time_ms"] for line in lines if "seq" in line]
+    middle = max(times)
+    text = datetime.fromtimestamp(middle / 1000, UTC).isoformat()
+    for option, shown in (
+        ("--since", [time for time in times if time >= middle]),
+        ("--until", [time for time in times if time < middle]),
+    ):
+        part = [json.loads(line) for line in place.run("export", option, text).stdout.splitlines()]
+        assert [line["time_ms"] for line in part if "seq" in line] == shown
+    every = place.run("export", "--since", "1969-12-31", "--until", "2999-01-01T00:00:00+01:00").stdout
+    assert every.count('"seq"') == len(times)
     for odd in (("--since", "yesterday"), ("--kind", "nonsense")):
         place.run("export", *odd, code=2)
 
