@@ -1,14 +1,17 @@
 """How does one transaction reach the disk, and what does its failure become?
 
-- One SQLite file in WAL mode; one connection a ledger, behind one lock; writers in other processes wait (`BEGIN IMMEDIATE`).
-- A durable transaction commits under `synchronous=FULL`: exactly one sync of the WAL, before `COMMIT` returns
+- One SQLite file in WAL mode; one connection a store that writes, behind one lock, and one that reads what is committed.
+- A durable transaction commits under `synchronous=FULL`: exactly one sync of the WAL, before its block has ended
   (https://www.sqlite.org/pragma.html#pragma_synchronous). Others commit under `NORMAL`: no sync of their own, and the next
-  durable
-  commit, here or in another process, syncs the same file and them with it.
+  durable commit, here or in another process, syncs the same file and them with it.
+- Group commit: a thread that ends its block while others wait to begin theirs leaves the commit to the last of them; each block
+  stands in a savepoint, so that one that fails takes back its own and nothing else. INVARIANT (no-answer-before-its-commit): no
+  block ends, well or not, as if it were written before the commit that writes it has returned; where it fails, all fail.
+  A thread that is alone commits at once.
+- Programs that share a file write in turn (`cxi.log.turn`).
 - Checkpoints of the WAL, which sync more, happen only on the way of transactions that are not durable, and at close.
 - Every `sqlite3.Error` and `OSError` becomes `LedgerError`. After a failed commit nothing of the transaction holds here; where
-  even the
-  rollback fails, the store refuses everything from then on.
+  even the rollback fails, the store refuses everything from then on.
 - The file has mode 0600 in a folder of this user that nobody else can write.
 """
 
@@ -19,20 +22,34 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
 from cxi.errors import LedgerError
+from cxi.log.turn import Turn
 
 BUSY_SECONDS: Final = 10.0
 CHECK_BYTES: Final = 32 * 1024 * 1024  # a larger file is not checked whole at every start
 CHECKPOINT_EVERY: Final = 128  # transactions that are not durable, in this process
+MOST_UNITS: Final = 128  # blocks that one commit writes
+_RESCUE: Final = 0.05  # seconds after which one who waits looks whether anyone is left to commit
 _SAFETY_PAGES: Final = 16_384  # of the WAL: if nobody settles, SQLite checkpoints by itself
 # INVARIANT (no-second-handle): between this process's first connection to a database and its last, the file is opened by
 # SQLite alone:
 # closing any other handle would drop the POSIX locks of all (fcntl(2); https://www.sqlite.org/howtocorrupt.html, 2.2).
 _CREATING: Final = threading.Lock()
+
+
+@dataclass(eq=False, slots=True)
+class _Batch:
+    """Blocks that one commit writes."""
+
+    full: bool
+    units: int = 0
+    ended: threading.Event | None = None  # made where someone waits for it
+    fault: str = ""
 
 
 class Store:
@@ -62,7 +79,13 @@ class Store:
             LedgerError: where it cannot be trusted, opened or is damaged.
         """
         self.path = path
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()  # of the connection that writes, the turn and the batch
+        self._reading = threading.Lock()  # of the one that reads
+        self._counting = threading.Lock()
+        self._waiting = 0  # threads that want to begin
+        self._batch: _Batch | None = None
+        self._turn: Turn | None = None
+        self._reader: sqlite3.Connection | None = None
         self._pid = os.getpid()
         self._broken = ""
         self._unsynced = 0
@@ -71,10 +94,12 @@ class Store:
         try:
             with _CREATING:
                 _prepare(path)
-                self._connection = sqlite3.connect(
-                    path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
-                )
+                self._turn = Turn(path)
+                self._connection = _connect(path)
             self._set_up(schema, application, version, migrations, secure_delete=secure_delete)
+            self._reader = _connect(path)
+            for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON"):
+                self._reader.execute(f"PRAGMA {pragma}")
         except (sqlite3.Error, OSError) as error:
             self._drop()
             raise self._fault(error) from error
@@ -91,10 +116,13 @@ class Store:
         return Transaction(self, full=False)
 
     def rows(self, sql: str, parameters: tuple[str | int, ...] = ()) -> list[tuple[object, ...]]:
-        """All rows of a query, from one moment."""
-        with self._lock:
+        """All rows of a query, from one moment; of what is committed, alone."""
+        with self._reading:
+            self.connection()
+            if self._reader is None:
+                raise LedgerError(f"`{self.path}` is closed")
             try:
-                return self.connection().execute(sql, parameters).fetchall()
+                return self._reader.execute(sql, parameters).fetchall()
             except (sqlite3.Error, OSError, UnicodeError) as error:
                 raise self._fault(error) from error
 
@@ -112,21 +140,14 @@ class Store:
             except OSError as error:
                 raise self._fault(error) from error
 
-    def empty_wal(self) -> bool:
-        """Move the write-ahead log into the database and cut it to nothing; False where a reader elsewhere is in the way."""
-        with self._lock:
-            try:
-                busy = self.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            except (sqlite3.Error, OSError) as error:
-                raise self._fault(error) from error
-            return not busy
-
     def close(self) -> None:
         """Make what rides durable, and close. A second close does nothing."""
         with self._lock:
             if self._connection is None:
                 return
             try:
+                if self._batch is not None:
+                    self._commit(self._connection, self._batch)
                 if not self._broken and self._pid == os.getpid():
                     self._connection.execute("PRAGMA synchronous=FULL")
                     self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
@@ -136,7 +157,7 @@ class Store:
                 self._drop()
 
     def connection(self) -> sqlite3.Connection:
-        """The connection; the caller holds the lock."""
+        """The connection that writes, for who holds the lock; or why there is none."""
         if self._connection is None:
             raise LedgerError(f"`{self.path}` is closed")
         if self._broken:
@@ -177,19 +198,26 @@ class Store:
 
     # --- what `Transaction` needs; kept here, where the state is -------------------------------------------------------
 
-    def begin(self, *, full: bool) -> sqlite3.Connection:
-        """Start a transaction; the lock is held until `finish`."""
-        self._lock.acquire()
+    def begin(self, transaction: Transaction) -> sqlite3.Connection:
+        """Start a block; the lock is held until `finish`."""
+        with self._counting:
+            self._waiting += 1
+        try:
+            self._lock.acquire()
+        finally:
+            with self._counting:
+                self._waiting -= 1
         try:
             database = self.connection()
-            if not full:
-                self._unsynced += 1
-                if self._unsynced >= CHECKPOINT_EVERY:
-                    self._unsynced = 0
-                    self._set_sync(database, full=False)
-                    database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            self._set_sync(database, full=full)
-            database.execute("BEGIN IMMEDIATE")
+            batch = self._batch
+            if batch is not None and transaction.full and not batch.full:
+                self._commit(database, batch)  # how it is synced was settled when it began
+                batch = None
+            if batch is None:
+                self._open_batch(database, full=transaction.full)
+            else:
+                database.execute("SAVEPOINT unit")
+                transaction.nested = True
         except (sqlite3.Error, OSError) as error:
             self._lock.release()
             raise self._fault(error) from error
@@ -198,25 +226,102 @@ class Store:
             raise
         return database
 
-    def finish(self, error: BaseException | None) -> None:
-        """Commit, or roll back where the block failed, and let go of the lock."""
+    def finish(self, transaction: Transaction, error: BaseException | None) -> None:
+        """End a block: commit, or leave that to who comes next; take it back where it failed."""
+        left: _Batch | None = None
+        batch = self._batch
+        if batch is None:  # INVARIANT (in-a-batch): between `begin` and `finish` there is one
+            raise AssertionError(self.path)
         try:
             database = self.connection()
-            if error is None:
-                try:
-                    database.execute("COMMIT")
-                except (sqlite3.Error, OSError) as failed:
-                    self._roll_back(database)
-                    raise self._fault(failed) from failed
-                except BaseException:
-                    self._roll_back(database)
-                    raise
-                return
-            self._roll_back(database)
-            if isinstance(error, sqlite3.Error | OSError | UnicodeError | OverflowError):
-                raise self._fault(error) from error
+            self._end_unit(database, batch, transaction, failed=error is not None)
+            if self._batch is batch:
+                if self._waiting and batch.units < MOST_UNITS and not batch.fault:
+                    left = batch
+                    left.ended = left.ended or threading.Event()
+                else:
+                    self._commit(database, batch)
         finally:
             self._lock.release()
+        if isinstance(error, sqlite3.Error | OSError | UnicodeError | OverflowError):
+            raise self._fault(error) from error
+        if error is None:
+            if left is not None:
+                self._await(left)
+            if batch.fault:
+                raise LedgerError(batch.fault)
+
+    def _open_batch(self, database: sqlite3.Connection, *, full: bool) -> None:
+        if self._turn is None:
+            raise LedgerError(f"`{self.path}` is closed")
+        self._turn.take()
+        try:
+            if not full:
+                self._unsynced += 1
+                if self._unsynced >= CHECKPOINT_EVERY:
+                    self._unsynced = 0
+                    self._set_sync(database, full=False)
+                    database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._set_sync(database, full=full)
+            database.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self._turn.give()
+            raise
+        self._batch = _Batch(full)
+
+    def _end_unit(self, database: sqlite3.Connection, batch: _Batch, transaction: Transaction, *, failed: bool) -> None:
+        """Keep a block's writes in its batch, or take them back."""
+        batch.units += 1
+        if not failed and not transaction.nested:
+            return
+        try:
+            if not transaction.nested:
+                self._roll_back(database)
+                self._close_batch(batch)
+            elif not database.in_transaction:
+                batch.fault = f"`{self.path}`: a failure took back all that was to be written with it"
+                self._close_batch(batch)
+            else:
+                if failed:
+                    database.execute("ROLLBACK TO unit")
+                database.execute("RELEASE unit")
+        except sqlite3.Error as error:
+            batch.fault = str(self._fault(error))
+            self._roll_back(database)
+            self._close_batch(batch)
+
+    def _commit(self, database: sqlite3.Connection, batch: _Batch) -> None:
+        """Commit a batch, whatever comes of it; each of its blocks is told by its fault."""
+        try:
+            database.execute("COMMIT")
+        except (sqlite3.Error, OSError) as failed:
+            batch.fault = str(self._fault(failed))
+            self._roll_back(database)
+        except BaseException:
+            batch.fault = f"`{self.path}`: cut off while it was written"
+            self._roll_back(database)
+            raise
+        finally:
+            self._close_batch(batch)
+
+    def _close_batch(self, batch: _Batch) -> None:
+        self._batch = None
+        if self._turn is not None:
+            self._turn.give()
+        if batch.ended is not None:
+            batch.ended.set()
+
+    def _await(self, batch: _Batch) -> None:
+        """Wait for the commit that another thread makes; where none is left to make it, make it."""
+        if batch.ended is None:
+            return
+        while not batch.ended.wait(_RESCUE):
+            if self._lock.acquire(blocking=False):
+                try:
+                    if self._batch is batch:
+                        self._commit(self.connection(), batch)
+                finally:
+                    self._lock.release()
 
     def _set_sync(self, database: sqlite3.Connection, *, full: bool) -> None:
         if self._full is not full:
@@ -235,28 +340,40 @@ class Store:
         return LedgerError(f"`{self.path}`: {text or type(error).__name__}")
 
     def _drop(self) -> None:
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        if self._turn is not None:
+            self._turn.close()
+            self._turn = None
 
 
 class Transaction:
     """A block that is committed whole where it ends well, else not at all."""
 
-    __slots__ = ("_full", "_store")
+    __slots__ = ("_store", "full", "nested")
 
     def __init__(self, store: Store, *, full: bool) -> None:
         self._store = store
-        self._full = full
+        self.full = full
+        self.nested = False  # whether it stands in a savepoint, behind other blocks
 
     def __enter__(self) -> sqlite3.Connection:
-        return self._store.begin(full=self._full)
+        return self._store.begin(self)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._store.finish(error)
+        self._store.finish(self, error)
 
     def __copy__(self) -> Self:
         raise TypeError("a transaction is used once")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256)
 
 
 def _execute_all(database: sqlite3.Connection, statements: str) -> None:
