@@ -34,10 +34,6 @@ ELSEWHERE: Final = MappingProxyType(
     {
         Code.HIDDEN_TEXT: "A start-up error, not a refusal: `cxi check` names the file and the line.",
         Code.APPROVAL_MISMATCH: "Approvals have no channel in this version; a program that embeds CXI can give one.",
-        Code.LIMIT_REACHED: "Takes a grant that has a limit.",
-        Code.SEQUENCE_UNMET: "Takes a grant that comes after another.",
-        Code.RETRIES_EXHAUSTED: "Takes a grant that says how often it may be tried again.",
-        Code.NOT_YET: "Takes a grant that holds at some hours only.",
         Code.CAPABILITY_USED: "Takes two gates that draw one grant at the same moment.",
         Code.CARRIAGE_UNLINKED: "Not in this version: nothing gives it, since there is no model proxy.",
         Code.LEDGER_UNAVAILABLE: "Takes a disk that is full or a file that is damaged.",

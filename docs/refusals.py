@@ -69,6 +69,13 @@ tasks:
     grants: {files.write_file: 2, files.edit_file: 5, files.move_file: 5, git.git_add: 5, git.git_checkout: 5, notes.create: 5,
       notes.tag: 5, notes.send: 5, notes.rate: 5, notes.wipe: 1, mail.send: 1}
     expires: 8h
+  rounds:
+    grants:
+      notes.rate: {count: 5, total: {field: points, most: 3, window: 1d}}
+      files.edit_file: 5
+      files.write_file: {count: 5, after: [files.edit_file]}
+      notes.send: {count: 5, retries: 0}
+      notes.create: {count: 5, hours: {days: [sat, sun], zone: Europe/Berlin}}
 """
 POLICIES: Final = """
 @id("src-and-tests") @text("The maintainer changes files below src/ and tests/ only.")
@@ -343,6 +350,20 @@ def _late(place: Scene) -> list[Outcome]:
         return [talk.call(*WRITE)]
 
 
+def _rounds(request: str, *calls: tuple[str, dict[str, JsonValue]]) -> Callable[[Scene], list[Outcome]]:
+    def play(place: Scene) -> list[Outcome]:
+        with place.guard() as guard, guard.session(request=request, task="rounds") as talk:
+            return [talk.call(*call) for call in calls]
+
+    return play
+
+
+def _tried_too_often(place: Scene) -> list[Outcome]:
+    with place.guard() as guard, guard.session(request="Send the note with the tag `red`", task="rounds") as talk:
+        place.servers["notes"].faults.append(NotStarted(Reason(Code.SINK_DOWN, "`notes` is not running", where="notes")))
+        return [talk.call("notes.send", {"tag": "red"}) for _ in range(2)]
+
+
 def _revoked(place: Scene) -> list[Outcome]:
     with place.guard() as guard, guard.session(request=FIX, task="fix-bug") as talk:
         mark = Mark(MarkKind.SESSION, talk.session.id)
@@ -381,6 +402,10 @@ PLAYS: Final[Mapping[Code, Callable[[Scene], Sequence[Outcome | Answered]]]] = {
     Code.TASK_NONE: _no_task,
     Code.IN_FLIGHT: _under_way,
     Code.OUTCOME_UNKNOWN: _unknown,
+    Code.LIMIT_REACHED: _rounds("Rate the note with 1 point", *[("notes.rate", {"points": 1})] * 4),
+    Code.SEQUENCE_UNMET: _rounds(FIX, WRITE),
+    Code.RETRIES_EXHAUSTED: _tried_too_often,
+    Code.NOT_YET: _rounds("Create src/new.py", ("notes.create", {"path": "src/new.py"})),
     Code.EXPIRED: _late,
     Code.REVOKED: _revoked,
     Code.EPOCH_CHANGED: _older_epoch,

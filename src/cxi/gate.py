@@ -36,7 +36,7 @@ from cxi.authority.contract import (
 )
 from cxi.authority.evidence import Evidence, present
 from cxi.authority.field import FieldContext, resolve
-from cxi.authority.grant import Grant, mint
+from cxi.authority.grant import Grant, limits_of, mint, when
 from cxi.authority.reading import read_call
 from cxi.authority.release import Release
 from cxi.canonical import Digest, JsonValue
@@ -150,6 +150,8 @@ class Admissible:
         grant: What the event is drawn from.
         approval: The approval that is spent with it, or empty.
         reads: The read set, to be compared before the sink.
+        others: Other grants that cover it, drawn from where the first has no more to give.
+        task: The open task's name, or empty.
     """
 
     proposal: Proposal
@@ -161,6 +163,8 @@ class Admissible:
     grant: Grant
     approval: str
     reads: Mapping[tuple[str, ...], Digest]
+    others: tuple[Grant, ...] = ()
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +316,9 @@ class Gate:
         field_evidence = () if isinstance(resolved, Refused) else resolved
         field_reasons = resolved.reasons if isinstance(resolved, Refused) else ()
 
-        # 5. (the pure half) which grant covers the event?
-        grant = _choose_grant(contract, action, session, approval, now) if contract.sink and not idle else None
-        grant_reasons = (grant,) if isinstance(grant, Reason) else ()
+        # 5. (the pure half) which grants cover the event?
+        grants = _choose_grants(contract, action, session, approval, now) if contract.sink and not idle else ()
+        grant_reasons = grants.reasons if isinstance(grants, Refused) else ()
 
         reasons = (*field_reasons, *effect_reasons, *verdicts.reasons, *grant_reasons)
         if reasons:
@@ -325,7 +329,7 @@ class Gate:
         if not contract.sink:
             return Cleared(proposal, contract, action, effect, authorized_by, approval.id if approval else "")
         # INVARIANT (grant-before-sink): a sink without a grant has a reason above
-        if not isinstance(grant, Grant) or commitment is None:
+        if isinstance(grants, Refused) or not grants or commitment is None:
             raise AssertionError(proposal.tool)
         return Admissible(
             proposal,
@@ -334,9 +338,11 @@ class Gate:
             field_evidence,
             effect,
             replace(commitment, authorized_by=authorized_by),
-            grant,
+            grants[0],
             approval.id if approval else "",
             dict(snapshot.reads),
+            grants[1:],
+            session.task,
         )
 
     def admit(
@@ -354,9 +360,27 @@ class Gate:
         Raises:
             LedgerError: where the ledger or the log cannot be written; nothing was spent.
         """
+        reasons: tuple[Reason, ...] = ()
+        for grant in (admissible.grant, *admissible.others):
+            drawn_from = admissible if grant is admissible.grant else replace(admissible, grant=grant)
+            answer = self._draw(drawn_from, nonce, now, describe, influences)
+            if not isinstance(answer, Refused) or not _is_of_grant(answer, grant):
+                return answer
+            reasons += answer.reasons
+        return Refused(reasons)
+
+    def _draw(
+        self, admissible: Admissible, nonce: Nonce, now: Instant, describe: DescribeAdmission, influences: Sequence[str]
+    ) -> Lease | Recorded | Refused:
+        """Draw from one grant."""
         action, commitment, grant = admissible.action, admissible.commitment, admissible.grant
         session = action.principal.session
-        deadline = now + LAUNCH_SECONDS
+        limits, holds = limits_of(grant, action), when(grant, now)
+        if isinstance(limits, Refused):
+            return limits
+        if isinstance(holds, Reason):
+            return Refused((holds,))
+        deadline = min(now + LAUNCH_SECONDS, holds.end) if holds.end else now + LAUNCH_SECONDS
         refused: Refused | None = None
         for _ in range(SEQUENCE_TRIES):
             sequence = self.ledger.drawn(session, grant.id, 0.0) + 1
@@ -384,6 +408,14 @@ class Gate:
                 approval=admissible.approval,
                 touches=touched_by((*action.call.fields, *action.derived), admissible.effect),
                 influences=tuple(influences),
+                limits=limits,
+                after=grant.after,
+                not_before=holds.start,
+                not_after=holds.end,
+                retries=grant.retries,
+                task=admissible.task,
+                delegations=grant.delegations,
+                lineage=grant.lineage,
             )
             answer = self.ledger.consume(manifest, draw, describe(manifest, admissible), now)
             if not (isinstance(answer, Refused) and answer.codes == (Code.CAPABILITY_USED,)):
@@ -609,25 +641,42 @@ def _void_releases(contract: ToolContract, session: Standing, snapshot: Snapshot
     return void
 
 
-def _choose_grant(
+# What a grant's own terms answer: another grant may give what this one does not.
+_TERMS: Final = frozenset({Code.GRANT_EXHAUSTED, Code.LIMIT_REACHED, Code.SEQUENCE_UNMET, Code.RETRIES_EXHAUSTED, Code.NOT_YET})
+
+
+def _is_of_grant(refused: Refused, grant: Grant) -> bool:
+    """Whether it is this grant alone that refuses; an event that happened exhausts the grant that it is told of."""
+    return all(
+        reason.code in _TERMS or (reason.code is Code.EVENT_REPEATED and reason.where == grant.id) for reason in refused.reasons
+    )
+
+
+def _choose_grants(
     contract: ToolContract, action: Action, session: Standing, approval: Approval | None, now: Instant
-) -> Grant | Reason:
-    """The first grant that covers the event: an approval for it, then the task's, then a standing one."""
+) -> tuple[Grant, ...] | Refused:
+    """The grants that cover the event, in order: an approval for it alone, else the task's, then the standing ones."""
     if approval is not None:
-        return Grant(f"approval/{approval.id}", contract.name, 1, expires=approval.expires)
-    late: Grant | None = None
+        return (Grant(f"approval/{approval.id}", contract.name, 1, expires=approval.expires),)
+    found: list[Grant] = []
+    against: list[Reason] = []
     for grant in session.grants:
         if grant.tool != contract.name or not _fits(grant, action):
             continue
-        if grant.expires and now >= grant.expires:
-            late = grant
-            continue
-        return grant
-    if late is not None:
-        return Reason(Code.EXPIRED, f"grant `{late.id}` has expired", where=contract.name)
+        holds, limits = when(grant, now), limits_of(grant, action)
+        if isinstance(holds, Reason):
+            against.append(holds)
+        elif isinstance(limits, Refused):
+            against.extend(limits.reasons)
+        else:
+            found.append(grant)
+    if found:
+        return tuple(found)
+    if against:
+        return Refused(tuple(against))
     if session.request is None:
-        return Reason(Code.TASK_NONE, "no task is open, so nothing is granted", where=contract.name)
-    return Reason(
+        return Refused.of(Code.TASK_NONE, "no task is open, so nothing is granted", where=contract.name)
+    return Refused.of(
         Code.GRANT_MISSING,
         f"task `{session.task}` does not grant `{contract.name}`"
         if session.task

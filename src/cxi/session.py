@@ -30,7 +30,7 @@ from cxi.authority.approval import Approval
 from cxi.authority.contract import Origin, ToolContract
 from cxi.authority.declassifier import TRUSTED_SELECTIONS, Declassifier, declassify
 from cxi.authority.evidence import EvidenceSource, collect
-from cxi.authority.grant import Grant
+from cxi.authority.grant import Grant, start_again
 from cxi.authority.release import Release
 from cxi.canonical import Digest, JsonValue, digest
 from cxi.effects.base import World
@@ -238,7 +238,7 @@ class Session:
             self._starts += 1
             self._acted, self._selected = False, set()
             if self._starts > 1:
-                grants = tuple(replace(grant, id=f"{grant.id}#{self._starts}") for grant in grants)
+                grants = tuple(start_again(grant, self._starts) for grant in grants)
             name = task or UNNAMED
             self._log(
                 EntryType.TASK, "", {"act": "start", "task": name, "channel": str(channel)}, {"request": request}, durable=True

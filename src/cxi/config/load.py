@@ -144,7 +144,11 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
     evidence = read_evidence(reader, record["evidence"], sources) if "evidence" in record else ()
     declassifiers = read_declassifiers(reader, record["declassifiers"], sources) if "declassifiers" in record else ()
     read_one = read_value(root)
-    tasks = read_tasks(reader, record["tasks"], contracts, read_one) if "tasks" in record else MappingProxyType({})
+    tasks = (
+        read_tasks(reader, record["tasks"], contracts, read_one, _keys(record.get("grants")))
+        if "tasks" in record
+        else MappingProxyType({})
+    )
     standing = read_grants(reader, record["grants"], STANDING, contracts, read_one) if "grants" in record else ()
 
     policy_files = read_files(reader, record["policies"], "policies", folder) if "policies" in record else ()

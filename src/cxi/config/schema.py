@@ -17,15 +17,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+from cxi.authority.amount import MAX_SCALE
 from cxi.authority.contract import Origin, Repeat, Writer
+from cxi.authority.grant import Across
+from cxi.authority.schedule import DAYS
 from cxi.config.contract import METHODS, Known
 from cxi.config.field import CONTAINER_KEYS, GRAMMARS, KEYS, PATH
+from cxi.config.limit import BATCH_KEYS
 from cxi.config.load import KEYS as TOP_KEYS
 from cxi.config.load import REQUIRED, VERSION
 from cxi.config.model import Mode
 from cxi.config.reader import NAME, SERVER_NAME
 from cxi.config.server import shipped_packs
 from cxi.config.source import ATTRIBUTE_TYPES, SELECTIONS, SUBJECTS
+from cxi.config.task import GRANT_KEYS
 from cxi.config.words import known_words, validators
 from cxi.manifest import Role
 
@@ -158,6 +163,44 @@ def contract_schema() -> Schema:
     }
 
 
+def _grant() -> Schema:
+    """A grant with more than its count."""
+    clock: Schema = {"type": "string", "pattern": r"^([01][0-9]|2[0-4]):[0-5][0-9]$"}
+    day = "|".join(DAYS)
+    parts: Mapping[str, Schema] = {
+        "batch": _record({"field": _TEXT, "most": _COUNT}, BATCH_KEYS),
+        "total": _record(
+            {
+                "field": _TEXT,
+                "most": {"anyOf": [_COUNT, {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?( [A-Z][A-Z0-9]{1,9})?$"}]},
+                "scale": {"type": "integer", "minimum": 0, "maximum": MAX_SCALE},
+                "currency": _TEXT,
+                "window": _DURATION,
+            },
+            ("field", "most"),
+        ),
+        "hours": _record(
+            {"days": _list({"type": "string", "pattern": f"^({day})(-({day}))?$"}), "from": clock, "to": clock, "zone": _TEXT},
+            ("zone",),
+        ),
+    }
+    instant: Schema = {"type": "string", "format": "date-time"}
+    properties: Schema = {
+        "count": _COUNT,
+        "window": _DURATION,
+        "where": _entries(_list({})),
+        "across": _word([*map(str, Across)]),
+        "after": {"anyOf": [_list(_TEXT), _entries(_COUNT)]},
+        "not_before": instant,
+        "not_after": instant,
+        "retries": {"type": "integer", "minimum": 0, "maximum": 1000},
+        **{key: {"anyOf": [part, _list(part)]} for key, part in parts.items()},
+    }
+    if set(properties) != set(GRANT_KEYS):  # INVARIANT (same-keys)
+        raise AssertionError(set(properties) ^ set(GRANT_KEYS))
+    return _record(properties, ("count",))
+
+
 def config_schema() -> Schema:
     """The schema of `cxi.yaml`."""
     known = known_words()
@@ -171,8 +214,7 @@ def config_schema() -> Schema:
         },
         ("tool", "path", "written_by"),
     )
-    where = _entries(_list({}))
-    grants = _entries({"anyOf": [_COUNT, _record({"count": _COUNT, "window": _DURATION, "where": where}, ("count",))]})
+    grants = _entries({"anyOf": [_COUNT, _grant()]})
     server = _record(
         {
             "command": {"type": "array", "items": {"type": "string"}, "minItems": 1},
