@@ -14,16 +14,16 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, cast
 
 from cedarpy import pst
 
 from cxi.canonical import JsonValue
 from cxi.policy.base import Entity
-from cxi.policy.necessity import Group, Need, needs
+from cxi.policy.necessity import Group, Need, Way, needs
 from cxi.policy.rule import Policy
 
-_FEW: Final = 16  # up to so many policies are looked at one by one
+_FEW: Final = 8  # up to so many policies are looked at one by one
 _Uid: TypeAlias = tuple[str, str]
 _Context: TypeAlias = Mapping[str, Mapping[str, JsonValue]]
 # Adds the positions of the policies whose need the request meets.
@@ -102,33 +102,59 @@ def _drawer(positions: Sequence[int], policies: Sequence[Policy], read: dict[int
         return _Drawer(tuple(positions), ())
     for position in positions:
         if position not in read:
-            read[position] = tuple(needs(policies[position].parsed))
-    common = Counter((need.group, key) for position in positions for need in read[position] for key in need.keys)
+            read[position] = _joined(needs(policies[position].parsed))
+    common = Counter(way for position in positions for need in read[position] for way in need)
+    ends = _ends_of(way for way in common.elements() if way.group.how == "range")
 
     def cost(need: Need) -> int:
-        """How many policies a request that meets the need would find by it, or so; of the ranges half, having no one key."""
-        return len(positions) // 2 if need.group.how == "range" else sum(common[need.group, key] for key in need.keys)
+        """How many policies a request that meets the need would find by it, at most or so."""
+        return sum(overlaps(way) if way.group.how == "range" else common[way] for way in need)
+
+    def overlaps(way: Way) -> int:
+        lows, highs = ends[way.group]
+        low, high = _span(way)
+        return bisect_right(lows, high) - bisect_left(highs, low)
 
     always: list[int] = []
     groups: dict[Group, dict[Hashable, list[int]]] = defaultdict(lambda: defaultdict(list))
     for position in positions:
-        rarest = _joined(min(read[position], key=cost, default=None), read[position])
+        rarest = min(read[position], key=cost, default=None)
         if rarest is None:
             always.append(position)
             continue
-        for key in rarest.keys:
-            groups[rarest.group][key].append(position)
+        for group, key in rarest:
+            groups[group][key].append(position)
     return _Drawer(tuple(always), tuple(_find(group, table) for group, table in groups.items()))
 
 
-def _joined(chosen: Need | None, all_: Sequence[Need]) -> Need | None:
-    """Both bounds of a range as one key."""
-    if chosen is None or chosen.group.how != "range":
-        return chosen
-    spans: list[Any] = [need.keys[0] for need in all_ if need.group == chosen.group and len(need.keys) == 1]
-    if not spans:
-        return chosen
-    return Need(chosen.group, ((max(low for low, _ in spans), min(high for _, high in spans)),))
+def _joined(found: Iterable[Need]) -> tuple[Need, ...]:
+    """The needs, with all bounds of one number as one range."""
+    others: list[Need] = []
+    spans: dict[Group, tuple[int, int]] = {}
+    for need in found:
+        way = need[0]
+        if way.group.how == "range" and len(need) == 1:
+            span = _span(way)
+            low, high = spans.get(way.group, span)
+            spans[way.group] = max(low, span[0]), min(high, span[1])
+        else:
+            others.append(need)
+    return (*others, *((Way(group, span),) for group, span in spans.items()))
+
+
+def _span(way: Way) -> tuple[int, int]:
+    low, high = cast("tuple[int, int]", way.key)
+    return low, high
+
+
+def _ends_of(ranges: Iterable[Way]) -> dict[Group, tuple[list[int], list[int]]]:
+    """The lower and the upper ends of all ranges, ascending."""
+    found: dict[Group, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for way in ranges:
+        low, high = _span(way)
+        found[way.group][0].append(low)
+        found[way.group][1].append(high)
+    return {group: (sorted(lows), sorted(highs)) for group, (lows, highs) in found.items()}
 
 
 def _find(group: Group, table: _Table) -> _Find:
@@ -148,6 +174,8 @@ def _find(group: Group, table: _Table) -> _Find:
             return _find_value(group.path, _starts(table), (str,))
         case "suffix":
             return _find_value(group.path, _ends(table), (str,))
+        case "inside":
+            return _find_value(group.path, _inside(table), (str,))
         case "range":
             return _find_value(group.path, _spans(table), (int,))
 
@@ -221,6 +249,19 @@ def _ends(table: _Table) -> Callable[[str, list[int]], None]:
             hit = table.get(value[size - length :])
             if hit is not None:
                 found.extend(hit)
+
+    return add
+
+
+def _inside(table: _Table) -> Callable[[str, list[int]], None]:
+    lengths = sorted({len(text) for text in table})
+
+    def add(value: str, found: list[int]) -> None:
+        for length in lengths:
+            for start in range(len(value) - length + 1):
+                hit = table.get(value[start : start + length])
+                if hit is not None:
+                    found.extend(hit)
 
     return add
 

@@ -102,9 +102,8 @@ class CedarMonitor:
             return Refused.of(Code.POLICY_ERROR, f"the schema has no action `{show(request.action)}`", where=_where(request))
         asked = self._asked(request.action)
         context = request.context if len(request.context) == len(ABSENT) else {**ABSENT, **request.context}
-        answer = self._evaluate(request, asked.checker, context) if asked.checker is not None else None
-        if answer is None:
-            answer = self._ask(request, context)
+        checker = asked.checker
+        answer = self._evaluate(request, context, checker) if checker is not None else self._ask(request, context)
         return self._meet(request, context, answer) if asked.exact else answer
 
     def _know(self, action: str) -> _Asked:
@@ -112,22 +111,24 @@ class CedarMonitor:
         return _Asked(Checker.of(self._schema, action) if self._own else None, exact)
 
     def _evaluate(
-        self, request: PolicyRequest, checker: Checker, context: Mapping[str, Mapping[str, JsonValue]]
-    ) -> Permitted | Refused | None:
-        """Our own answer, or None where it is not certain."""
+        self, request: PolicyRequest, context: Mapping[str, Mapping[str, JsonValue]], checker: Checker
+    ) -> Permitted | Refused:
+        """Our own answer; Cedar's, where ours is not certain."""
         resource, agent, action = request.resource, request.agent, request.action
+        found: Sequence[int] | None = None
         predicates = self._predicates
         try:
             above = checker.check(request, context)
+            found = self._index.find(agent, action, resource, above, context)
             holding = [
                 position
-                for position in self._index.find(agent, action, resource, above, context)
+                for position in found
                 if (predicates[position] or self._compile(position))(
                     agent, action, resource.type, resource.id, resource.attributes, above, context
                 )
             ]
         except Exception:  # noqa: BLE001  # INVARIANT (cedar-last): no error is an answer of ours
-            return None
+            return self._ask(request, context, found)
         return self._answer(tuple(sorted(set(holding))) if len(holding) > 1 else tuple(holding), request)
 
     def _compile(self, position: int) -> Predicate:
@@ -156,13 +157,24 @@ class CedarMonitor:
             return None
         return Permitted(tuple(sorted(policy.id for policy in policies)))
 
-    def _ask(self, request: PolicyRequest, context: Mapping[str, Mapping[str, JsonValue]]) -> Permitted | Refused:
-        """Cedar's answer; any error is a refusal."""
+    def _ask(
+        self, request: PolicyRequest, context: Mapping[str, Mapping[str, JsonValue]], found: Sequence[int] | None = None
+    ) -> Permitted | Refused:
+        """Cedar's answer; any error is a refusal.
+
+        Args:
+            request: The request.
+            context: Its context, whole.
+            found: The policies that the index found for it, if it conforms; else those of its scope are asked.
+        """
         where = _where(request)
         unknown = next((key for key in request.context if key not in ABSENT), None)
         if unknown is not None:
             return Refused.of(Code.POLICY_ERROR, f"the context has no part `{show(unknown)}`", where=where)
-        positions = self._everything if self._everything is not None else self._slices.of_request(request)
+        if self._everything is not None:
+            positions = self._everything
+        else:
+            positions = tuple(sorted(set(found))) if found is not None else self._slices.of_request(request)
         resource = request.resource
         try:
             entities = orjson.dumps(_entities(request), default=_plain)

@@ -1,28 +1,28 @@
 """What must a request be, at least, for this policy to hold?
 
-- A *need* is a condition that can be looked up: an attribute equals, starts or ends with a text, a number is in a range, a set
-  holds a text, the resource is in an entity. It is met by any one of its keys.
+- A *need* is a condition that can be looked up: an attribute is a text, starts or ends with it or has it inside, a number is in
+  a range, a set holds a text, the resource is in an entity. It has one or more *ways*, and is met by any of them.
 - INVARIANT (necessary): where a need is not met, the policy neither holds nor raises an error, for any request that conforms to
   the schema. So a need counts only if nothing that Cedar evaluates before it could raise an error, and the validator's word that
   an attribute is never read where it is absent is relied on.
 - Needs are read off the scope and off the conjuncts of the clauses, negations pushed inward; what is not understood gives none.
 
     >>> policies = PolicySet.from_str('permit (principal, action, resource) when { resource.path like "src/*.py" };').to_pst()
-    >>> [(need.group.how, need.keys) for need in needs(policies.static_policies["policy0"])]
-    [('prefix', ('src/',)), ('suffix', ('.py',))]
+    >>> [[(way.group.how, way.key) for way in need] for need in needs(policies.static_policies["policy0"])]
+    [[('prefix', 'src/')], [('suffix', '.py')]]
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from cedarpy import pst
 
 from cxi.policy.evaluator import LONG, cut, flatten
 
-How: TypeAlias = Literal["equal", "within", "holds", "prefix", "suffix", "range"]
+How: TypeAlias = Literal["equal", "within", "holds", "prefix", "suffix", "inside", "range"]
 
 
 class Group(NamedTuple):
@@ -37,21 +37,24 @@ class Group(NamedTuple):
     path: tuple[str, ...]
 
 
-class Need(NamedTuple):
-    """One condition that is necessary.
+class Way(NamedTuple):
+    """One way to meet a need.
 
     Attributes:
         group: What is looked up.
-        keys: Any one of them meets it; for a range, `(lowest, highest)`.
+        key: What is to be found there; for a range, `(lowest, highest)`.
     """
 
     group: Group
-    keys: tuple[Hashable, ...]
+    key: Hashable
 
 
-UID: tuple[str, ...] = ("resource",)
-_TYPE: tuple[str, ...] = ("type",)
-_MOST = 16  # keys of one need; more would file a policy in too many places
+Need: TypeAlias = tuple[Way, ...]
+
+UID: Final = ("resource",)
+TYPE: Final = ("type",)
+_MOST: Final = 64  # ways of one need; more would file a policy in too many places
+_WINDOWS: Final = (16, 8, 4)  # a text inside another is looked up by a part of such a length
 
 
 @dataclass(slots=True)
@@ -79,20 +82,24 @@ def _scope(constraint: pst.PrincipalOrResourceConstraint) -> Iterator[Need]:
         case pst.ScopeIn(pst.EntityUid() as uid):
             yield _within([uid])
         case pst.ScopeIs(kind):
-            yield Need(Group("equal", _TYPE), (str(kind),))
+            yield _ways(Group("equal", TYPE), [str(kind)])
         case pst.ScopeIsIn(kind, pst.EntityUid() as uid):
-            yield Need(Group("equal", _TYPE), (str(kind),))
+            yield _ways(Group("equal", TYPE), [str(kind)])
             yield _within([uid])
         case _:
             return
 
 
 def _is(uid: pst.EntityUid) -> Need:
-    return Need(Group("equal", UID), ((str(uid.type), uid.id),))
+    return (Way(Group("equal", UID), (str(uid.type), uid.id)),)
 
 
 def _within(uids: list[pst.EntityUid]) -> Need:
-    return Need(Group("within", UID), tuple((str(uid.type), uid.id) for uid in uids))
+    return _ways(Group("within", UID), [(str(uid.type), uid.id) for uid in uids])
+
+
+def _ways(group: Group, keys: Iterable[Hashable]) -> Need:
+    return tuple(Way(group, key) for key in dict.fromkeys(keys))
 
 
 def _read(expr: pst.Expr, *, wanted: bool) -> _Read:
@@ -103,8 +110,8 @@ def _read(expr: pst.Expr, *, wanted: bool) -> _Read:
             parts = [_read(part, wanted=wanted) for part in flatten(op, expr)]
             return _all(parts) if (op == "and") is wanted else _any(parts)
         case pst.IfThenElse(cond, yes, no):
-            parts = [_read(cond, wanted=True), _read(yes, wanted=wanted), _read(no, wanted=wanted)]
-            return _Read((), all(part.total for part in parts))
+            chosen = _all([_read(cond, wanted=True), _read(yes, wanted=wanted)])
+            return _any([chosen, _all([_read(cond, wanted=False), _read(no, wanted=wanted)])])
         case pst.BinaryOp("not_eq", left, right):
             return _Read(_equal(left, right, wanted=not wanted), total(expr))
         case pst.BinaryOp("eq", left, right):
@@ -113,7 +120,7 @@ def _read(expr: pst.Expr, *, wanted: bool) -> _Read:
             return _Read(_range(op, left, right, wanted=wanted), total(expr))
         case pst.GetAttr():
             path = _path(expr)
-            return _Read((Need(Group("equal", path), (wanted,)),) if path else (), total(expr))
+            return _Read((_ways(Group("equal", path), [wanted]),) if path else (), total(expr))
         case _:
             return _Read(tuple(_plain(expr)) if wanted else (), total(expr))
 
@@ -129,41 +136,66 @@ def _all(parts: list[_Read]) -> _Read:
 
 
 def _any(parts: list[_Read]) -> _Read:
-    """One of them is necessary: a need that each has in the same group, with the keys of all.
+    """One of them is necessary: a need of each, in all their ways.
 
-    An earlier part that could raise an error is no matter: if its need is not met, it raises none.
+    An earlier part that could raise an error is no matter: if its need is not met, it raises none. Of all combinations, those
+    within one group are taken, and that of what is likely the rarest of each.
     """
-    common = {need.group: need.keys for need in parts[0].needs}
-    for part in parts[1:]:
-        mine = {need.group: need.keys for need in part.needs}
-        common = {group: (*keys, *mine[group]) for group, keys in common.items() if group in mine}
-    wide = tuple(Need(group, tuple(dict.fromkeys(keys))) for group, keys in common.items())
-    return _Read(tuple(need for need in wide if len(need.keys) <= _MOST), all(part.total for part in parts))
+    sure = all(part.total for part in parts)
+    if not all(part.needs for part in parts):
+        return _Read((), sure)
+    by_group = [{need[0].group: need for need in part.needs if len({way.group for way in need}) == 1} for part in parts]
+    shared = [group for group in by_group[0] if all(group in groups for groups in by_group)]
+    found = [[way for groups in by_group for way in groups[group]] for group in shared]
+    found.append([way for part in parts for way in min(part.needs, key=_breadth)])
+    unique = dict.fromkeys(tuple(dict.fromkeys(ways)) for ways in found)
+    return _Read(tuple(need for need in unique if len(need) <= _MOST), sure)
 
 
-def _plain(expr: pst.Expr) -> Iterator[Need]:
+def _breadth(need: Need) -> int:
+    """How much is likely to meet the need, judged by its form alone."""
+    return sum(map(_breadth_of, need))
+
+
+def _breadth_of(way: Way) -> int:
+    match way:
+        case Way(Group("equal", path), key):
+            return 95 if path == TYPE else 90 if isinstance(key, bool) else 1
+        case Way(Group("within" | "holds", _), _):
+            return 5
+        case Way(Group("range", _), _):
+            return 60
+        case Way(_, key):
+            return max(10, 50 - len(str(key)))
+
+
+def _plain(expr: pst.Expr) -> Iterator[Need]:  # noqa: C901  # one arm a construct of the language
     match expr:
         case pst.BinaryOp("in", pst.Var("resource"), pst.EntityLit(uid)):
             yield _within([uid])
         case pst.BinaryOp("in", pst.Var("resource"), pst.Set(elements)):
             uids = [element.value for element in elements if isinstance(element, pst.EntityLit)]
-            if len(uids) == len(elements) <= _MOST:
+            if 0 < len(uids) == len(elements) <= _MOST:
                 yield _within(uids)
         case pst.Is(pst.Var("resource"), kind, place):
-            yield Need(Group("equal", _TYPE), (str(kind),))
+            yield _ways(Group("equal", TYPE), [str(kind)])
             if isinstance(place, pst.EntityLit):
                 yield _within([place.value])
         case pst.BinaryOp("contains", pst.Set(elements), element) if _path(element):
             keys = [one for each in elements for one in _literal(each)]
-            if len(keys) == len(elements) <= _MOST:
-                yield Need(Group("equal", _path(element)), tuple(keys))
+            if 0 < len(keys) == len(elements) <= _MOST:
+                yield _ways(Group("equal", _path(element)), keys)
         case pst.BinaryOp("contains", base, element) if path := _path(base):
             if keys := _literal(element):
-                yield Need(Group("holds", path), tuple(keys))
+                yield _ways(Group("holds", path), keys)
         case pst.BinaryOp("contains_any", base, pst.Set(elements)) if path := _path(base):
             keys = [one for each in elements for one in _literal(each)]
-            if len(keys) == len(elements) <= _MOST:
-                yield Need(Group("holds", path), tuple(keys))
+            if 0 < len(keys) == len(elements) <= _MOST:
+                yield _ways(Group("holds", path), keys)
+        case pst.BinaryOp("contains_all", base, pst.Set(elements)) if path := _path(base):
+            for each in elements:
+                if keys := _literal(each):
+                    yield _ways(Group("holds", path), keys)
         case pst.Like(base, pattern) if path := _path(base):
             yield from _like(path, cut(pattern))
         case _:
@@ -172,12 +204,17 @@ def _plain(expr: pst.Expr) -> Iterator[Need]:
 
 def _like(path: tuple[str, ...], pieces: list[str]) -> Iterator[Need]:
     if len(pieces) == 1:
-        yield Need(Group("equal", path), (pieces[0],))
+        yield _ways(Group("equal", path), pieces)
         return
-    if pieces[0]:
-        yield Need(Group("prefix", path), (pieces[0],))
-    if pieces[-1]:
-        yield Need(Group("suffix", path), (pieces[-1],))
+    head, *middle, tail = pieces
+    if head:
+        yield _ways(Group("prefix", path), [head])
+    if tail:
+        yield _ways(Group("suffix", path), [tail])
+    for piece in middle:
+        size = next((size for size in _WINDOWS if len(piece) >= size), 0)
+        for start in range(min(len(piece) - size + 1, _MOST) if size else 0):
+            yield _ways(Group("inside", path), [piece[start : start + size]])
 
 
 def _equal(left: pst.Expr, right: pst.Expr, *, wanted: bool) -> tuple[Need, ...]:
@@ -186,9 +223,9 @@ def _equal(left: pst.Expr, right: pst.Expr, *, wanted: bool) -> tuple[Need, ...]
             case pst.Var("resource"), pst.EntityLit(uid) if wanted:
                 return (_is(uid),)
             case _, pst.BoolLit(value) if path := _path(one):
-                return (Need(Group("equal", path), (value is wanted,)),)
+                return (_ways(Group("equal", path), [value is wanted]),)
             case _, pst.StringLit() | pst.LongLit() if wanted and (path := _path(one)):
-                return (Need(Group("equal", path), tuple(_literal(other))),)
+                return (_ways(Group("equal", path), _literal(other)),)
     return ()
 
 
@@ -212,7 +249,7 @@ def _range(op: str, left: pst.Expr, right: pst.Expr, *, wanted: bool) -> tuple[N
             span = (bound + 1, LONG - 1)
         case _:
             span = (bound, LONG - 1)
-    return (Need(Group("range", path), (span,)),)
+    return (_ways(Group("range", path), [span]),)
 
 
 def _literal(expr: pst.Expr) -> list[Hashable]:

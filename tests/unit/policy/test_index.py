@@ -40,7 +40,11 @@ def no_few(monkeypatch):
 
 def needs_of(condition, clause="when"):
     policies = registry([f"permit ({SCOPE}) {clause} {{ {condition} }};"])
-    return [(need.group.how, ".".join(need.group.path), need.keys) for need in needs(policies.policies["p0"].parsed)]
+    return [
+        (need[0].group.how, ".".join(need[0].group.path), tuple(way.key for way in need))
+        for need in needs(policies.policies["p0"].parsed)
+        if len({way.group for way in need}) == 1
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +70,23 @@ def needs_of(condition, clause="when"):
         ('context.field.names.containsAny(["n", "m"])', [("holds", "context.field.names", ("n", "m"))]),
         ('["x", "y"].contains(context.field.path)', [("equal", "context.field.path", ("x", "y"))]),
         ('context.field.path == "x" || context.field.path == "y"', [("equal", "context.field.path", ("x", "y"))]),
-        ('context.field.path == "x" || context.field.dry', []),
+        ('context.field.path == "x" || true', []),
+        ('context.field.path like "*/secret/*"', [
+            ("inside", "context.field.path", ("/secret/",)),
+        ]),
+        ('context.field.path like "*abcde*"', [
+            ("inside", "context.field.path", ("abcd",)),
+            ("inside", "context.field.path", ("bcde",)),
+        ]),
+        ('context.field.path like "*abc*"', []),
+        ('context.field.names.containsAll(["n", "m"])', [
+            ("holds", "context.field.names", ("n",)),
+            ("holds", "context.field.names", ("m",)),
+        ]),
+        ('if context.field.dry then context.field.path == "x" else context.field.path == "y"', [
+            ("equal", "context.field.dry", (True, False)),
+            ("equal", "context.field.path", ("x", "y")),
+        ]),
         ('!(context.field.path != "x" || context.field.amount < 1)', [
             ("equal", "context.field.path", ("x",)),
             ("range", "context.field.amount", ((1, 2**63 - 1),)),
@@ -75,7 +95,9 @@ def needs_of(condition, clause="when"):
         ('resource in [Server::"x", Server::"y"]', [("within", "resource", (("Server", "x"), ("Server", "y")))]),
         (f'{OVERFLOW} && context.field.path == "x"', []),
         (f'context.field.path == "x" && {OVERFLOW}', [("equal", "context.field.path", ("x",))]),
-        (f'(if context.field.dry then {OVERFLOW} else true) && context.field.path == "x"', []),
+        (f'(if context.field.amount < 2 then {OVERFLOW} else true) && context.field.path == "x"', [
+            ("range", "context.field.amount", ((-(2**63), 1), (2, 2**63 - 1))),
+        ]),
     ],
 )  # fmt: skip
 def test_what_is_necessary_is_read_off_a_condition(condition, expected):
@@ -85,7 +107,7 @@ def test_what_is_necessary_is_read_off_a_condition(condition, expected):
 
 def test_nothing_is_necessary_after_a_clause_that_could_raise_an_error():
     body = "forbid (principal, action, resource) when { true == true } when { context.approval.given };"
-    assert [need.group.path for need in needs(registry([body]).policies["p0"].parsed)] == [("context", "approval", "given")]
+    assert [need[0].group.path for need in needs(registry([body]).policies["p0"].parsed)] == [("context", "approval", "given")]
     raising = f"forbid ({SCOPE}) when {{ {OVERFLOW} }} when {{ context.approval.given }};"
     policies = registry(["permit (principal, action, resource);", raising])
     assert list(needs(policies.policies["p1"].parsed)) == []
@@ -130,3 +152,16 @@ def test_of_many_policies_only_those_whose_need_is_met_are_looked_at():
     monitor = policies.monitor()
     assert monitor.decide(CALL) == CedarMonitor(policies, whole=True).decide(CALL) == Permitted(("p400",))
     assert list(monitor._index.find("a", CALL.action, CALL.resource, {("Server", "x")}, CALL.context)) == [400]
+
+
+def test_a_condition_with_alternatives_of_different_kinds_is_found_by_each():
+    third = "(if context.field.dry then context.field.amount == %s else false)"
+    body = f'context.field.path like "%s/*" || context.field.names.contains("%s") || {third}'
+    policies = registry([f"permit ({SCOPE}) when {{ {body.replace('%s', str(n))} }};" for n in range(40)])
+    monitor, whole = policies.monitor(), CedarMonitor(policies, whole=True)
+    for path, names, amount, expected in (("7/x", [], 99, 7), ("x", ["z", "9"], 99, 9), ("x", [], 3, 3)):
+        request = replace(
+            CALL, context={**CALL.context, "field": {**CALL.context["field"], "path": path, "names": names, "amount": amount}}
+        )
+        assert monitor.decide(request) == whole.decide(request) == Permitted((f"p{expected}",))
+        assert list(monitor._index.find("a", CALL.action, CALL.resource, {("Server", "x")}, request.context)) == [expected]
