@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cxi.policy.evaluator import _like
-from cxi.policy.index import _spans
+from cxi.policy.index import _ends, _inside, _spans, _starts
 
 numbers = st.integers(min_value=-8, max_value=8)
 texts = st.text(alphabet="ab", max_size=8)
@@ -20,6 +20,15 @@ def test_the_spans_that_hold_a_number_are_found_and_no_others(spans, value):
     found = []
     _spans(table)(value, found)
     assert sorted(found) == [position for position, (low, high) in enumerate(spans) if low <= value <= high]
+
+
+@given(st.lists(st.text(alphabet="ab", min_size=1, max_size=4), max_size=6), texts)
+def test_the_texts_at_the_start_at_the_end_and_inside_are_found_and_no_others(keys, value):
+    table = {key: (position,) for position, key in enumerate(keys)}
+    for find, holds in ((_starts, str.startswith), (_ends, str.endswith), (_inside, str.__contains__)):
+        found = []
+        find(table)(value, found)
+        assert set(found) == {position for key, (position,) in table.items() if holds(value, key)}
 
 
 @example("a", ["a", "a"])  # the first piece and the last may not overlap

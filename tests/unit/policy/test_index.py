@@ -93,6 +93,8 @@ def needs_of(condition, clause="when"):
         ]),
         ('resource == Server::"x"', [("equal", "resource", (("Server", "x"),))]),
         ('resource in [Server::"x", Server::"y"]', [("within", "resource", (("Server", "x"), ("Server", "y")))]),
+        ('resource in [Server::"x", if context.field.dry then resource else resource]', []),
+        ('[context.task.name, "y"].contains(context.field.path)', []),
         (f'{OVERFLOW} && context.field.path == "x"', []),
         (f'context.field.path == "x" && {OVERFLOW}', [("equal", "context.field.path", ("x",))]),
         (f'(if context.field.amount < 2 then {OVERFLOW} else true) && context.field.path == "x"', [
