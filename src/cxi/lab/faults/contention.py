@@ -52,6 +52,25 @@ def contention(ground: Ground, plan: Plan) -> list[Tally]:
     return [at.tally]
 
 
+def measure_shares(ground: Ground, processes: int, seconds: float) -> dict[str, float]:
+    """Processes with keys of their own on one ledger.
+
+    Returns:
+        `share`: what the slowest got of its fair part; `wait`: the longest consume over the median one; `rate`: leases a second.
+    """
+    with site(ground, "shares") as at:
+        runners = [Runner(at, f"racer-{number}", name=f"own-{number}", seconds=seconds) for number in range(processes)]
+        for runner in runners:
+            runner.go()
+        found = [runner.wait() for runner in runners]
+    counts = [one["answers"].get("lease", 0) for one in found]
+    return {
+        "share": min(counts) * processes / max(sum(counts), 1),
+        "wait": max(one["worst"] for one in found) / found[counts.index(max(counts))]["median"],
+        "rate": sum(counts) / seconds,
+    }
+
+
 def _count(at: Site, found: list[dict[str, Any]]) -> None:
     for one in found:
         answers: Mapping[str, int] = one["answers"]
