@@ -6,19 +6,21 @@ import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
+import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from backend_case import Backend, PostgresBackend, SqliteBackend
 from cxi.canonical import digest
 from cxi.errors import AuthorityError, Code, Refused
 from cxi.ledger import model
 from cxi.ledger.base import Lease, Limit, Mark, MarkKind, Outcome, Recorded, Requirement, State, marks_of
 from cxi.ledger.model import Ask, Book
-from cxi.ledger.sqlite import SqliteLedger
-from cxi.log.chain import Verified, verify
 from cxi.log.entry import EntryType, LogEntry
-from ledger_case import AGENT, CREDENTIAL, TENANT, USER, Case, codes, open_ledger
+from ledger_case import AGENT, CREDENTIAL, TENANT, USER, Case, codes
 
 SESSIONS = st.sampled_from(["s-1", "s-2"])
 GRANTS = st.sampled_from(["g-1", "g-2"])
@@ -45,7 +47,7 @@ WINDOWS = st.sampled_from([0.0, 0.0, 5.0])
 class LedgerMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="cxi-ledger-"))
+        self.backend = self.fresh()
         self.book = Book()
         self.closed: set[str] = set()
         self.answers: dict[str, object] = {}
@@ -53,20 +55,24 @@ class LedgerMachine(RuleBasedStateMachine):
         self.lives = 0
         self.leases: dict[str, Lease] = {}
         self.old_epochs: list[tuple[int, str]] = []
-        self.ledger: SqliteLedger
+        self.ledger: Any
         self.case: Case
         self.open()
 
+    def fresh(self) -> Backend:
+        """An empty ledger."""
+        self.folder = Path(tempfile.mkdtemp(prefix="cxi-ledger-"))
+        return SqliteBackend(self.folder / "state")
+
     def open(self) -> None:
         self.lives += 1
-        self.ledger = open_ledger(self.folder / "state", f"life-{self.lives}", now=self.now)
+        self.ledger = self.backend.open(f"life-{self.lives}", self.now)
         self.case = Case(self.ledger, f"c{self.lives}")
 
     def teardown(self) -> None:
-        answer = verify(self.ledger.entries(), [], [])
-        assert isinstance(answer, Verified), answer
+        assert self.backend.differences(self.ledger) == 0
         self.ledger.close()
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     @initialize()
     def begin(self) -> None:
@@ -233,8 +239,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if clean:
             self.ledger.close()
         else:
-            self.ledger._writer.abandon()
-            self.ledger._store._drop()
+            self.backend.crash(self.ledger)
         self.open()
         self.leases.clear()
         self.book = model.recover(self.book, frozenset())
@@ -271,3 +276,24 @@ def _moved(book: Book | Refused) -> Book:
 
 
 TestLedgerMachine = LedgerMachine.TestCase
+
+
+class PostgresMachine(LedgerMachine):
+    """The same over a PostgreSQL server, by the clock that is given."""
+
+    cluster: ClassVar[Any] = None
+
+    def fresh(self) -> Backend:
+        self.folder = Path("/nonexistent")
+        self.cluster.clear()
+        return PostgresBackend(self.cluster)
+
+
+@pytest.fixture(scope="module")
+def _cluster(_postgres_server: Any) -> None:
+    PostgresMachine.cluster = _postgres_server
+
+
+@pytest.mark.usefixtures("_cluster")
+class TestPostgresMachine(PostgresMachine.TestCase):
+    settings = settings(PostgresMachine.TestCase.settings, max_examples=max(settings().max_examples // 5, 12))
