@@ -67,7 +67,7 @@ def ledger_model(
 
 @app.command("ledger-faults")
 def ledger_faults(
-    backend: Annotated[str, typer.Option("--backend", help="`sqlite`, or `postgres`")] = "sqlite",
+    backend: Annotated[str, typer.Option("--backend", help="`sqlite`, or `postgres` with a server of its own")] = "sqlite",
     seconds: Annotated[float, typer.Option("--seconds", min=1, help="about how long what runs against the clock takes")] = 20.0,
     consumes: Annotated[
         int, typer.Option("--consumes", min=0, help="the contention alone: this many keys, each tried by every process")
@@ -77,13 +77,11 @@ def ledger_faults(
     json: Json = False,
 ) -> None:
     """Faults that are really made, and a sink that counts by itself: kill -9, contention, full and damaged disks, clocks."""
-    from cxi.lab.faults.ground import GROUNDS, Plan
-    from cxi.lab.ledger_faults import run
+    from cxi.lab.faults.ground import Plan
+    from cxi.lab.ledger_faults import ground_of, run
 
-    if backend not in GROUNDS:
-        fail(f"no backend `{backend}`; one of {', '.join(f'`{name}`' for name in GROUNDS)}")
-        raise typer.Exit(2)
-    result = run(GROUNDS[backend](), Plan(seconds, seed, consumes, processes, note))
+    with ground_of(backend) as ground:
+        result = run(ground, Plan(seconds, seed, consumes, processes, note))
     if json:
         give(result)
     else:

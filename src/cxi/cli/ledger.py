@@ -70,7 +70,7 @@ def show(call: Call, config: Config = "", json: Json = False) -> None:
     """One call: what the ledger holds of it, and every entry of the log that is about it."""
     with open_book(config) as book:
         record = _find(book, call)
-        entries = [chained for chained in book.ledger.entries(record.seq) if chained.entry.call == call]
+        entries = book.ledger.entries_of(call)
         row = _told(book, record) | {
             "user": record.user,
             "agent": record.agent,

@@ -22,7 +22,7 @@ from cxi.effects.hindsight import NotThere, There, Unclear, Verdict, judge, read
 from cxi.errors import MalformedError
 from cxi.gate import LAUNCH_SECONDS
 from cxi.ledger.base import CallRecord, State
-from cxi.log.entry import EntryType, LogEntry
+from cxi.log.entry import ChainedEntry, EntryType, LogEntry
 from cxi.log.story import Story, tell
 from cxi.manifest import Instant
 from cxi.sinks.disk import DiskWorld
@@ -60,10 +60,14 @@ class Finding:
 
 def story_of(book: Book, record: CallRecord) -> tuple[LogEntry, Story] | None:
     """A call's admission, and its story as far as that tells it."""
-    chained = next(iter(book.ledger.entries(record.seq)), None)
-    if chained is None or (chained.entry.kind, chained.entry.call) != (EntryType.ADMISSION, record.call):
-        return None
-    return chained.entry, tell((chained,), book.opened)[0]
+
+    def is_it(chained: ChainedEntry) -> bool:
+        return (chained.entry.kind, chained.entry.call) == (EntryType.ADMISSION, record.call)
+
+    # Where a ledger has one chain, the admission is found by its place; else by the call.
+    first = next(iter(book.ledger.entries(record.seq)), None)
+    found = [first] if first is not None and is_it(first) else list(filter(is_it, book.ledger.entries_of(record.call)))
+    return (found[-1].entry, tell((found[-1],), book.opened)[0]) if found else None
 
 
 def look(book: Book, record: CallRecord, now: Instant, *, stopped: bool) -> Finding:

@@ -14,17 +14,54 @@ import platform
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from typing import Any, Final, TypeAlias
 
+from cxi.errors import ConfigError, Problem
 from cxi.lab.faults.contention import contention, duplicates, out_of_order
-from cxi.lab.faults.ground import Ground, Plan, Tally
+from cxi.lab.faults.ground import Ground, Plan, SqliteGround, Tally
 from cxi.lab.faults.kill import kill_at_random, kill_points
 from cxi.lab.faults.paper import paper
 from cxi.lab.faults.storage import storage
 
 Result: TypeAlias = dict[str, Any]
+
+
+@contextmanager
+def ground_of(backend: str) -> Iterator[Ground]:
+    """A backend to try faults on, started where it has to be.
+
+    Raises:
+        ConfigError: where there is no such backend, or it cannot be run here.
+    """
+    if backend == "sqlite":
+        yield SqliteGround()
+        return
+    if backend != "postgres":
+        raise ConfigError(Problem("--backend", 0, f"no backend `{backend}`", "one of `sqlite`, `postgres`"))
+    try:
+        from cxi.lab.faults.postgres import PostgresGround  # noqa: PLC0415  # an optional part of the installation
+        from cxi.lab.postgres_server import Unavailable  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError(Problem("--backend", 0, f"{error}", "install the extra `cxi[postgres]`")) from error
+    with ExitStack() as stack:
+        try:
+            ground = stack.enter_context(PostgresGround.started())
+        except Unavailable as error:
+            raise ConfigError(Problem("--backend", 0, str(error), "a server that this command can start")) from error
+        yield ground
+
+
+def connections(ground: Ground, plan: Plan) -> list[Tally]:
+    """Cut connections, where there are any."""
+    if ground.name == "sqlite":
+        return []
+    from cxi.lab.faults.postgres import connections as cut  # noqa: PLC0415  # an optional part of the installation
+
+    return cut(ground, plan)
+
 
 PARTS: Final[Sequence[Callable[[Ground, Plan], list[Tally]]]] = (
     paper,
@@ -33,6 +70,7 @@ PARTS: Final[Sequence[Callable[[Ground, Plan], list[Tally]]]] = (
     duplicates,
     out_of_order,
     storage,
+    connections,
     contention,
 )
 

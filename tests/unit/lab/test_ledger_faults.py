@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,11 @@ import pytest
 
 from cxi.errors import Code
 from cxi.lab import ledger_faults
-from cxi.lab.faults import contention, kill, paper, storage, worker
+from cxi.lab.faults import contention, kill, paper, postgres, storage, worker
 from cxi.lab.faults.delivery import Delivery
 from cxi.lab.faults.ground import Plan, SqliteGround, Tally, site
+from cxi.lab.faults.postgres import Cut, PostgresGround
+from cxi.lab.postgres_server import Unavailable, find_programs, run_as
 
 SHORT = Plan(seconds=3.0, seed=7)
 
@@ -90,6 +92,44 @@ def test_an_interrupt_gives_what_was_done(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(ledger_faults, "PARTS", (contention.out_of_order, interrupted))
     result = ledger_faults.run(SqliteGround(), SHORT)
     assert (result["interrupted"], result["ok"], len(result["cases"])) == (True, False, 1)
+
+
+# --- PostgreSQL
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresGround]:
+    try:
+        find_programs(), run_as()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    with PostgresGround.started() as found:
+        yield found
+
+
+def test_a_process_killed_over_postgres_has_one_effect(server: PostgresGround) -> None:
+    with site(server, "killed") as at:
+        kill._die_and_deliver_again(at, {"at": worker.POINTS[5]})
+    (tally,) = clean([at.tally])
+    assert (tally.killed, tally.effects) == (1, 1)
+
+
+@pytest.mark.parametrize(("step", "cut"), [("consume", Cut.BEFORE_THE_ANSWER), ("settle", Cut.WITHIN_THE_ANSWER)])
+def test_a_connection_that_is_cut_has_one_effect(server: PostgresGround, step: str, cut: Cut) -> None:
+    (tally,) = clean([postgres._cut_once(server, SHORT, step, cut)])
+    assert tally.effects == 2
+
+
+def test_every_contended_key_over_postgres_has_one_winner(server: PostgresGround) -> None:
+    (tally,) = clean(contention.contention(server, Plan(consumes=60)))
+    assert (tally.tried, tally.leases, tally.effects) == (120, 60, 60)
+
+
+@pytest.mark.slow
+def test_all_faults_over_postgres_have_one_effect(server: PostgresGround) -> None:
+    result = ledger_faults.run(server, SHORT)
+    assert (result["violations"], result["ok"]) == ([], True)
+    assert result["denominators"]["cases"] > 25
 
 
 # --- the experiment finds what is broken

@@ -60,6 +60,7 @@ class Runner:
         self._process.kill()
         self._at.tally.killed += 1
         said, _ = self._process.communicate()
+        self._at.ground.quiet()
         return [line.strip() for line in said.splitlines(keepends=True) if line.endswith("\n")]
 
     def wait(self) -> dict[str, Any]:
