@@ -404,7 +404,7 @@ PROMISES: Final = (
         "a new epoch ends every release, grant and commitment of the older, also from A to B and back",
         (
             "tests/attacks/test_storage_failures.py::test_an_epoch_that_returns_is_a_new_one",
-            "tests/unit/ledger/test_sqlite_ledger.py::test_an_older_epoch_with_the_same_digest_is_refused",
+            "tests/unit/ledger/test_ledger.py::test_an_older_epoch_with_the_same_digest_is_refused",
             "tests/attacks/test_epoch_there_and_back.py",
         ),
     ),
@@ -425,7 +425,7 @@ PROMISES: Final = (
         (
             "tests/attacks/test_storage_failures.py::test_two_processes_that_contend_for_one_grant_get_one_lease",
             "tests/property/test_ledger_machine.py",
-            "tests/unit/ledger/test_sqlite_ledger.py::test_threads_that_race_for_one_grant_get_one_lease",
+            "tests/unit/ledger/test_ledger.py::test_threads_that_race_for_one_grant_get_one_lease",
         ),
     ),
     Promise(
@@ -434,7 +434,7 @@ PROMISES: Final = (
         "a second event with the same key is refused, replayed or counted, as the contract says",
         (
             "tests/unit/ledger/test_sqlite_ledger.py::test_a_replay_gets_the_recorded_answer_and_draws_nothing",
-            "tests/unit/ledger/test_sqlite_ledger.py::test_the_limit_ends_the_grant",
+            "tests/unit/ledger/test_ledger.py::test_the_limit_ends_the_grant",
             "tests/attacks/test_replays_with_new_ids.py",
         ),
     ),
@@ -444,8 +444,8 @@ PROMISES: Final = (
         "an unknown outcome blocks its event, in every session, until it is reconciled or released",
         (
             "tests/attacks/test_killed_gateways.py",
-            "tests/unit/ledger/test_sqlite_ledger.py::test_an_equal_event_waits_while_one_is_under_way_or_unknown",
-            "tests/unit/ledger/test_sqlite_ledger.py::test_a_lease_of_a_writer_that_is_gone_becomes_unknown",
+            "tests/unit/ledger/test_ledger.py::test_an_equal_event_waits_while_one_is_under_way_or_unknown",
+            "tests/unit/ledger/test_ledger.py::test_a_lease_of_a_writer_that_is_gone_becomes_unknown",
             "tests/unit/test_session.py::test_an_unknown_outcome_blocks_its_event_and_no_other_until_a_person_says_how_it_ended",
             "tests/unit/test_session.py::test_an_unknown_outcome_whose_effect_can_be_seen_is_reconciled",
         ),
