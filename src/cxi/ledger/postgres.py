@@ -21,6 +21,7 @@
 from __future__ import annotations
 
 import heapq
+import logging
 import secrets
 import threading
 import time
@@ -60,6 +61,9 @@ from cxi.log.commitment import SALT_BYTES, commit
 from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry, milliseconds, read_entry
 from cxi.log.finding import Finding
 from cxi.manifest import Instant, Manifest
+
+# Faults become `LedgerError`; nothing is written to standard error beside.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 GRACE_SECONDS: Final = 60.0  # longer than a lease's launch deadline
 BEAT_SECONDS: Final = 5.0
@@ -111,7 +115,14 @@ class PostgresLedger:
         self._beating = threading.Event()
         self._thread: threading.Thread | None = None
         self._pool: ConnectionPool[Connection] = ConnectionPool(
-            self._conninfo, min_size=0, max_size=READERS, open=False, timeout=10.0, kwargs={"autocommit": True}, name="cxi"
+            self._conninfo,
+            min_size=0,
+            max_size=READERS,
+            open=False,
+            timeout=max(patience, 2.0),
+            reconnect_timeout=1.0,  # who asks later tries anew: a server that is back is used at once
+            kwargs={"autocommit": True},
+            name="cxi",
         )
         try:
             self._tenant = self._look()
