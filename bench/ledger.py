@@ -6,7 +6,8 @@
 - **C3**: processes that share one file, each with keys of its own: the share of the slowest, and the longest wait against the
   median; beside it the same processes on plain SQLite (`BEGIN IMMEDIATE` with a busy timeout).
 - **C4**: refusing a replay against an accept; and how many bytes the write-ahead log grew by (none).
-- **C5**: 8 connections to a PostgreSQL server, against pgbench's prepared insert of one row of the same size; needs `--postgres`.
+- **C5**: 8 ledgers with a connection each on a PostgreSQL server of its own, against 8 clients of pgbench that run one prepared
+  insert of a row of the same size; transactions a second.
 
 Manifests are built before the clock starts, and leases are settled after it stopped. Both arms answer what is compared: that all
 were accepted.
@@ -35,6 +36,7 @@ from arms import Arm, Measured, alternate, histogram, report
 from cxi.lab.faults.contention import measure_shares
 from cxi.lab.faults.delivery import LIFE, SESSION, TENANT, Delivery, place, prepare, settle
 from cxi.lab.faults.ground import SqliteGround
+from cxi.lab.faults.postgres import ROLE, PostgresGround
 from cxi.ledger.base import Lease, Ledger, State
 
 ROW: Final = 900  # bytes: about what a consume writes to `log` and `call`
@@ -55,19 +57,19 @@ class Bench:
         self.ready: list[Any] = []
         self.drawn: dict[str, int] = {}
 
-    def build(self, grant: str) -> Any:
+    def build(self, grant: str, prefix: str = "") -> Any:
         """One more call of a grant: what `consume` takes."""
         self.count += 1
         self.drawn[grant] = self.drawn.get(grant, self.ledger.drawn(SESSION, grant, 0.0)) + 1
-        delivery = Delivery(f"event-{self.count}", f"a-{self.count}", grant=grant)
+        delivery = Delivery(f"event-{prefix}{self.count}", f"a-{prefix}{self.count}", grant=grant)
         return delivery.build(self.epoch, self.drawn[grant], time.time() + LIFE * 100)
 
-    def stock(self, count: int, grants: int = 1) -> None:
+    def stock(self, count: int, grants: int = 1, prefix: str = "") -> None:
         """Settle what is leased, and build the next calls, outside the clock."""
         while self.leases:
             settle(self.ledger, self.leases.pop(), State.DONE, time.time())
         self.drawn.clear()  # calls of the last stock that nobody used took no place in their grant
-        self.ready = [self.build(f"g-{number % grants}") for number in range(count)]
+        self.ready = [self.build(f"g-{prefix}{number % grants}", prefix) for number in range(count)]
 
     def consume(self, call: Any = None) -> bool:
         """Consume the next call; whether it was accepted."""
@@ -253,6 +255,62 @@ def c4(disk: Path, rounds: int, calls: int) -> list[Measured]:
     return [found]
 
 
+def c5(rounds: int, clients: int, each: int) -> dict[str, Any]:
+    """PostgreSQL: consumes a second over so many connections, beside pgbench; rounds alternate."""
+    with PostgresGround.started() as ground:
+        benches = [Bench(ground.fresh(Path()), "bench-0")]
+        address = ground.server.address(database=ground.database, user=ROLE)
+        benches += [Bench(address, f"bench-{number}") for number in range(1, clients)]
+        ground.run(ground.database, "CREATE TABLE row (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body text NOT NULL)")
+        script = ground.server.folder / "insert.sql"
+        script.write_text(f"INSERT INTO row (body) VALUES (repeat('x', {ROW}));\n")
+        command = [str(ground.server.program("pgbench")), "-n", "-M", "prepared", "-c", str(clients), "-j", "2", "-t", str(each)]
+        command += ["-f", str(script), "-h", str(ground.server.folder), "-p", str(ground.server.port), "-U", "postgres"]
+        ours: list[float] = []
+        anchor: list[float] = []
+        accepted = 0
+        for number in range(rounds + 1):  # the first one warms up
+            for index, bench in enumerate(benches):
+                bench.stock(each, prefix=f"{index}-")
+            accepted, rate = _together(benches)
+            shown = subprocess.run([*command, ground.database], capture_output=True, text=True, check=True).stdout
+            tps = float(next(line for line in shown.splitlines() if line.startswith("tps")).split()[2])
+            if number:
+                ours.append(rate)
+                anchor.append(tps)
+        for bench in benches:
+            bench.stock(0)
+            bench.ledger.close()
+        synced = histogram(Path(tempfile.gettempdir()))
+    ratio = statistics.median(ours) / statistics.median(anchor)
+    return {
+        "title": f"C5: {clients} connections to PostgreSQL, consumes a second / pgbench's prepared insert (goal: >= 0.85)",
+        "ratio": round(ratio, 3) if accepted == clients * each else None,
+        "consumes a second": round(statistics.median(ours), 1),
+        "pgbench's inserts a second": round(statistics.median(anchor), 1),
+        "each": each,
+        "rounds": [[round(a, 1), round(b, 1)] for a, b in zip(ours, anchor, strict=True)],
+        "fdatasync_ms": synced,
+    }
+
+
+def _together(benches: list[Bench]) -> tuple[int, float]:
+    """Every ledger consumes its stock in a thread of its own: how many were accepted, and how many a second."""
+    accepted = [0] * len(benches)
+
+    def work(index: int) -> None:
+        for call in benches[index].ready:
+            accepted[index] += benches[index].consume(call)
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(benches))]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(accepted), sum(accepted) / (time.perf_counter() - start)
+
+
 def _ms(seconds: float) -> float:
     return round(seconds * 1e3, 3)
 
@@ -260,7 +318,7 @@ def _ms(seconds: float) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--only", default="c1,c2,c3,c4")
+    parser.add_argument("--only", default="c1,c2,c3,c4,c5")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--calls", type=int, default=100)
     parser.add_argument("--callers", type=int, default=64)
@@ -285,18 +343,19 @@ def main() -> int:
         for name, part in parts.items():
             if name in wanted:
                 figures.extend(part())
-        shares = c3(disk, max(given.rounds, 5), given.processes, given.seconds) if "c3" in wanted else None
+        tables = [c3(disk, max(given.rounds, 5), given.processes, given.seconds)] if "c3" in wanted else []
+        tables += [c5(max(given.rounds, 5), 8, given.calls)] if "c5" in wanted else []
     finally:
         shutil.rmtree(disk, ignore_errors=True)
     if given.json:
-        print(json.dumps({"figures": [one.to_json() for one in figures], "c3": shares}, indent=1, default=str))
+        print(json.dumps({"figures": [one.to_json() for one in figures], "tables": tables}, indent=1, default=str))
         return 0 if all(one.equal for one in figures) else 1
-    code = report(*figures, arguments=[])
-    if shares is not None:
-        print(shares.pop("title"))
-        shares.pop("rounds")
-        for name, value in shares.items():
-            print(f"  {name}: {value}")
+    code = report(*figures, arguments=[]) if figures else 0
+    for table in tables:
+        print(table.pop("title"))
+        for name, value in table.items():
+            if name != "rounds":
+                print(f"  {name}: {value}")
     return code
 
 

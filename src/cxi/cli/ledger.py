@@ -151,6 +151,7 @@ def release(
     ],
     reason: Reason,
     config: Config = "",
+    json: Json = False,
 ) -> None:
     """Say how an unknown outcome ended, so that its event is no longer blocked."""
     from cxi.ledger.base import State
@@ -160,6 +161,9 @@ def release(
         raise typer.Exit(2)
     with open_book(config) as book:
         book.ledger.release(call, getpass.getuser(), reason, State(outcome), time.time())
+    if json:
+        give({"id": call, "state": outcome})
+        return
     say(f"{call}: {outcome}")
 
 
@@ -174,6 +178,7 @@ def revoke(
     epoch: Annotated[int, typer.Option("--epoch", min=0, help="everything of a policy epoch, by its counter")] = 0,
     capability: Annotated[str, typer.Option("--capability", help="a capability's digest, or a delegation's id")] = "",
     config: Config = "",
+    json: Json = False,
 ) -> None:
     """No further effect of a session, grant, task, user, policy, epoch or capability. What was launched runs to its outcome.
 
@@ -200,6 +205,9 @@ def revoke(
             fail(problem)
             raise typer.Exit(1)
         book.ledger.revoke(book.config.tenant, mark, person=getpass.getuser(), reason=reason, now=time.time())
+    if json:
+        give({"revoked": str(mark.kind), "key": mark.key, "session": mark.session})
+        return
     say(f"revoked: {mark}")
 
 
@@ -208,10 +216,14 @@ def endorse(
     kind: Annotated[str, typer.Argument(help="`path`, or a value type such as `RecordId`")],
     key: Annotated[str, typer.Argument(help="the path or record")],
     config: Config = "",
+    json: Json = False,
 ) -> None:
     """Vouch for a record or path that an earlier session touched, so that declassifiers may read it again."""
     with open_book(config) as book:
         book.ledger.endorse(book.config.tenant, kind, key, getpass.getuser(), time.time())
+    if json:
+        give({"endorsed": kind, "key": key})
+        return
     say(f"endorsed: {kind} {key}")
 
 

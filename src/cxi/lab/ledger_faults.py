@@ -54,16 +54,15 @@ def ground_of(backend: str) -> Iterator[Ground]:
         yield ground
 
 
-def connections(ground: Ground, plan: Plan) -> list[Tally]:
+def connections(ground: Ground, plan: Plan) -> Iterator[Tally]:
     """Cut connections, where there are any."""
-    if ground.name == "sqlite":
-        return []
-    from cxi.lab.faults.postgres import connections as cut  # noqa: PLC0415  # an optional part of the installation
+    if ground.name != "sqlite":
+        from cxi.lab.faults.postgres import connections as cut  # noqa: PLC0415  # an optional part of the installation
 
-    return cut(ground, plan)
+        yield from cut(ground, plan)
 
 
-PARTS: Final[Sequence[Callable[[Ground, Plan], list[Tally]]]] = (
+PARTS: Final[Sequence[Callable[[Ground, Plan], Iterator[Tally]]]] = (
     paper,
     kill_points,
     kill_at_random,
@@ -80,7 +79,8 @@ def run(ground: Ground, plan: Plan) -> Result:
     began, done, interrupted = time.time(), list[Tally](), False
     for part in (contention,) if plan.consumes else PARTS:
         try:
-            done.extend(part(ground, plan))
+            for tally in part(ground, plan):
+                done.append(tally)  # an interrupt keeps what was done until then
         except KeyboardInterrupt:
             interrupted = True
             break

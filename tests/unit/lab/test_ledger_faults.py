@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from cxi.lab.postgres_server import Unavailable, find_programs, run_as
 SHORT = Plan(seconds=3.0, seed=7)
 
 
-def clean(done: list[Tally]) -> list[Tally]:
+def clean(found: Iterable[Tally]) -> list[Tally]:
+    done = list(found)
     assert [tally.violations for tally in done if tally.violations] == []
     return done
 
@@ -86,12 +87,13 @@ def test_the_result_has_the_shape_of_every_experiment(monkeypatch: pytest.Monkey
 
 
 def test_an_interrupt_gives_what_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_ground: object, _plan: object) -> list[Tally]:
+    def interrupted(_ground: object, _plan: object) -> Iterator[Tally]:
+        yield Tally("before")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ledger_faults, "PARTS", (contention.out_of_order, interrupted))
     result = ledger_faults.run(SqliteGround(), SHORT)
-    assert (result["interrupted"], result["ok"], len(result["cases"])) == (True, False, 1)
+    assert (result["interrupted"], result["ok"], len(result["cases"])) == (True, False, 2)
 
 
 # --- PostgreSQL
@@ -143,7 +145,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, patch: str) -> None:
 
 def test_a_ledger_that_forgets_what_is_used_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cxi.ledger.sqlite.examine", lambda _database, _manifest, _draw, time: time)
-    done = paper.paper(SqliteGround(), SHORT)
+    done = list(paper.paper(SqliteGround(), SHORT))
     assert sum(bool(tally.violations) for tally in done) >= 8
 
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from cxi.lab.faults.runner import Runner
 from cxi.ledger.base import Lease, State
 
 
-def contention(ground: Ground, plan: Plan) -> list[Tally]:
+def contention(ground: Ground, plan: Plan) -> Iterator[Tally]:
     """Processes on the same keys, by the clock or, with `consumes`, by number."""
     seconds = 0.0 if plan.consumes else plan.seconds * 0.3
     how = f"{plan.processes} processes, {'until every key is tried' if plan.consumes else f'{seconds:g} s'}"
@@ -49,7 +49,7 @@ def contention(ground: Ground, plan: Plan) -> list[Tally]:
         tally.expect(tally.leases == keys, f"{keys} keys were tried and {tally.leases} had a winner")
         if plan.consumes:
             tally.expect(tally.tried == plan.consumes * plan.processes, f"{tally.tried} tries")
-    return [at.tally]
+    yield at.tally
 
 
 def measure_shares(ground: Ground, processes: int, seconds: float) -> dict[str, float]:
@@ -82,7 +82,7 @@ def _count(at: Site, found: list[dict[str, Any]]) -> None:
                 at.tally.refusals[answer] += count
 
 
-def duplicates(ground: Ground, plan: Plan) -> list[Tally]:
+def duplicates(ground: Ground, plan: Plan) -> Iterator[Tally]:
     """Eight deliveries of each of a few calls, under one key each, from two writers at once."""
     plan.report("duplicate deliveries")
     with site(ground, "duplicate deliveries", how="2 writers, 8 threads, 8 calls") as at:
@@ -103,10 +103,10 @@ def duplicates(ground: Ground, plan: Plan) -> list[Tally]:
             at.tally.expect(not others, f"`{event}` was answered with {sorted(others)}")
         at.shut()
         at.check()
-    return [at.tally]
+    yield at.tally
 
 
-def out_of_order(ground: Ground, plan: Plan) -> list[Tally]:
+def out_of_order(ground: Ground, plan: Plan) -> Iterator[Tally]:
     """Answers that come in reverse, twice, late, and for another lease."""
     plan.report("answers out of order")
     with site(ground, "answers out of order", how="reversed, twice, after a recovery, for another lease") as at:
@@ -125,7 +125,7 @@ def out_of_order(ground: Ground, plan: Plan) -> list[Tally]:
         _settles_not(at, swapped, State.FAILED)
         at.shut()
         at.check()
-    return [at.tally]
+    yield at.tally
 
 
 def _settles_not(at: Site, lease: Lease, state: State) -> None:

@@ -142,6 +142,7 @@ class Sink:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # an interrupt is the experiment's own, not its sink's
         )
         if self._process.stdout is None or self._process.stdout.readline() != "ready\n":
             raise AssertionError("the counter did not start")
@@ -169,6 +170,7 @@ class Site:
         tally: What was done.
         acknowledged: The calls whose lease was answered to somebody, in this process or another.
         open: What is open here.
+        processes: What was started and may still run.
     """
 
     ground: Ground
@@ -178,6 +180,7 @@ class Site:
     tally: Tally
     acknowledged: list[str] = field(default_factory=list)
     open: list[Ledger] = field(default_factory=list)
+    processes: list[subprocess.Popen[str]] = field(default_factory=list)
     _instances: int = 0
 
     def ledger(self, now: Instant | None = None) -> Ledger:
@@ -228,6 +231,7 @@ class Site:
             check=False,
             timeout=PATIENCE,
             env=environment(),
+            start_new_session=True,
         )
         said = [json.loads(line) for line in done.stdout.splitlines()]
         if done.returncode == -9:
@@ -334,6 +338,10 @@ def site(ground: Ground, case: str, *, how: str = "", within: Path | None = None
         except CxiError as error:
             made.tally.violations.append(f"{case}: broken off by a fault that the case does not expect: {error}")
     finally:
+        for process in made.processes:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
         with suppress(CxiError):
             made.shut()
         made.sink.close()
@@ -343,9 +351,6 @@ def site(ground: Ground, case: str, *, how: str = "", within: Path | None = None
 def environment() -> dict[str, str]:
     """What a child needs to find this same program."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-Case = Callable[[Ground, "Plan"], Sequence[Tally]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from cxi.errors import Code
@@ -24,14 +24,13 @@ LEAST_LIVES: Final = 3
 MODES: Final[Mapping[str, str]] = {POINTS[3]: "late"}
 
 
-def kill_points(ground: Ground, plan: Plan) -> list[Tally]:
+def kill_points(ground: Ground, plan: Plan) -> Iterator[Tally]:
     """Killed at each point between the steps, and at each statement inside a transaction."""
-    done: list[Tally] = []
     for point in POINTS:
         plan.report(f"kill -9: {point}")
         with site(ground, f"kill -9 {point}") as at:
             _die_and_deliver_again(at, {"at": point}, mode=MODES.get(point, "do"))
-        done.append(at.tally)
+        yield at.tally
     if ground.name == "sqlite":  # elsewhere the server carries the transaction out, and the cut connections are the case
         with site(ground, "statements") as at:
             said = at.child(Delivery("pay", "a-1", grant="pay", key="k", repeat="replay"))
@@ -41,8 +40,7 @@ def kill_points(ground: Ground, plan: Plan) -> list[Tally]:
                 plan.report(f"kill -9: inside {step}, statement {statement} of {counts[step]}")
                 with site(ground, f"kill -9 inside {step}, statement {statement} of {counts[step]}") as at:
                     _die_and_deliver_again(at, {"in": step, "statement": statement})
-                done.append(at.tally)
-    return done
+                yield at.tally
 
 
 def _die_and_deliver_again(at: Site, die: Mapping[str, Any], *, mode: str = "do") -> None:
@@ -70,7 +68,7 @@ def _wait_for_late_effect(at: Site, mode: str) -> None:
         time.sleep(0.01)
 
 
-def kill_at_random(ground: Ground, plan: Plan) -> list[Tally]:
+def kill_at_random(ground: Ground, plan: Plan) -> Iterator[Tally]:
     """Processes that work without a pause, each killed at an instant drawn at random; one after the other on one ledger."""
     rng = random.Random(plan.seed)  # noqa: S311
     until = time.monotonic() + plan.seconds * 0.3
@@ -84,7 +82,7 @@ def kill_at_random(ground: Ground, plan: Plan) -> list[Tally]:
             settle_unknown(ledger, at, _unknown(ledger))
             at.shut()
         at.check()
-    return [at.tally]
+    yield at.tally
 
 
 def _one_life(at: Site, life: int, seconds: float) -> None:

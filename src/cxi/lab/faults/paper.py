@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from cxi.canonical import digest
@@ -131,14 +131,12 @@ TEN: Final[Sequence[tuple[str, Callable[[Site], None]]]] = (
 )
 
 
-def paper(ground: Ground, plan: Plan) -> list[Tally]:
+def paper(ground: Ground, plan: Plan) -> Iterator[Tally]:
     """The ten cases."""
-    done: list[Tally] = []
     for name, case in TEN:
         plan.report(f"paper: {name}")
         with site(ground, f"paper: {name}") as at:
             case(at)
             at.shut()
             at.check()
-        done.append(at.tally)
-    return done
+        yield at.tally

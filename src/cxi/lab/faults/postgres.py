@@ -151,12 +151,14 @@ class Relay:
             line.close()
 
 
-def connections(ground: Ground, plan: Plan) -> list[Tally]:
+def connections(ground: Ground, plan: Plan) -> Iterator[Tally]:
     """Every cut, in `consume` and in `settle`; sessions that are ended at random; the server killed with -9."""
-    if not isinstance(ground, PostgresGround):
-        return []
-    done = [_cut_once(ground, plan, step, cut) for step in ("consume", "settle") for cut in Cut]
-    return [*done, ended_at_random(ground, plan), server_killed(ground, plan)]
+    if isinstance(ground, PostgresGround):
+        for step in ("consume", "settle"):
+            for cut in Cut:
+                yield _cut_once(ground, plan, step, cut)
+        yield ended_at_random(ground, plan)
+        yield server_killed(ground, plan)
 
 
 def _cut_once(ground: PostgresGround, plan: Plan, step: str, cut: Cut) -> Tally:

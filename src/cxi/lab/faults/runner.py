@@ -44,7 +44,9 @@ class Runner:
             stdout=subprocess.PIPE,
             text=True,
             env=environment(),
+            start_new_session=True,
         )
+        at.processes.append(self._process)
         if self._process.stdout is None or self._process.stdout.readline() != "ready\n":
             raise AssertionError("a racer did not start")
 
@@ -60,12 +62,14 @@ class Runner:
         self._process.kill()
         self._at.tally.killed += 1
         said, _ = self._process.communicate()
+        self._at.processes.remove(self._process)
         self._at.ground.quiet()
         return [line.strip() for line in said.splitlines(keepends=True) if line.endswith("\n")]
 
     def wait(self) -> dict[str, Any]:
         """Let it come to its end; what it counted."""
         said, _ = self._process.communicate()
+        self._at.processes.remove(self._process)
         if self._process.returncode:
             raise AssertionError(f"a racer ended with {self._process.returncode}")
         found: dict[str, Any] = json.loads(said.splitlines()[-1])
