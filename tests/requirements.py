@@ -270,6 +270,12 @@ PROMISES: Final = (
         ),
     ),
     Promise(
+        "approval.bound",
+        "approvals.md",
+        "a person's yes is to one call, effect and display, once; a no to a call outlasts every grant",
+        ("tests/attacks/test_approvals.py", "tests/unit/authority/test_desk.py", "tests/e2e/test_approvals.py"),
+    ),
+    Promise(
         "field.frozen-selection",
         "declassifier.md",
         "a trusted selection is computed on the state before the task's first admitted sink call, and frozen",

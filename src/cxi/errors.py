@@ -82,6 +82,7 @@ class Code(StrEnum):
     REVOKED = "REVOKED"
     EPOCH_CHANGED = "EPOCH_CHANGED"
     APPROVAL_MISMATCH = "APPROVAL_MISMATCH"
+    CALL_DENIED = "CALL_DENIED"
     CARRIAGE_UNLINKED = "CARRIAGE_UNLINKED"
     # --- below the gate
     LEDGER_UNAVAILABLE = "LEDGER_UNAVAILABLE"
@@ -225,6 +226,7 @@ CODES: Final[MappingProxyType[Code, CodeRow]] = MappingProxyType(
             "a newer policy epoch is in force than the one this decision was made under",
             "start the gateway or the program anew: it runs under an older configuration",
         ),
+        Code.CALL_DENIED: CodeRow("a person said no to this very call", "ask the person; only a yes to this very call lifts it"),
         Code.APPROVAL_MISMATCH: CodeRow("the approval was given for another action, effect or display", "ask for a new approval"),
         Code.CARRIAGE_UNLINKED: CodeRow(
             "no unconsumed proposal of the latest decision state matches the call", "call through the model proxy"

@@ -34,6 +34,7 @@ from cxi.authority.contract import (
     Repeat,
     ToolContract,
 )
+from cxi.authority.desk import Denial, denied_reason
 from cxi.authority.evidence import Evidence, present
 from cxi.authority.field import FieldContext, resolve
 from cxi.authority.grant import Grant, limits_of, mint, when
@@ -121,6 +122,7 @@ class Standing:
         state: Trusted values by type name (`RepoPath`: what admitted calls with trusted fields wrote).
         segments: W segments, to say where a value was seen.
         ended: Why the session may no longer act, or None.
+        denials: What persons said no to.
     """
 
     principal: Principal
@@ -134,6 +136,7 @@ class Standing:
     state: Mapping[str, tuple[Value, ...]] = field(default_factory=lambda: MappingProxyType({}))
     segments: tuple[Segment, ...] = ()
     ended: Reason | None = None
+    denials: tuple[Denial, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +305,7 @@ class Gate:
         evidence = present(session.evidence, snapshot, now)
         commitment = _commit(session, effect, snapshot) if contract.sink or session.approvals else None
         approval, approval_reason = (None, None) if commitment is None else _match_approval(session, action, commitment, now)
+        denied = _find_denial(session, action, proposal.idempotency_key) if session.denials else None
 
         # 4. policy: the call, and every atom
         verdicts = self._judge_policy(contract, action, effect, session, snapshot, evidence, approved=approval is not None)
@@ -320,7 +324,9 @@ class Gate:
         grants = _choose_grants(contract, action, session, approval, now) if contract.sink and not idle else ()
         grant_reasons = grants.reasons if isinstance(grants, Refused) else ()
 
-        reasons = (*field_reasons, *effect_reasons, *verdicts.reasons, *grant_reasons)
+        # A person's no is the last word, whatever else would allow it.
+        denials = (denied_reason(denied, contract.name),) if denied is not None else ()
+        reasons = (*field_reasons, *effect_reasons, *verdicts.reasons, *grant_reasons, *denials)
         if reasons:
             stale = (approval_reason,) if approval_reason is not None else ()
             return Refused((*reasons, *stale))
@@ -424,6 +430,32 @@ class Gate:
         if refused is None:
             raise AssertionError("unreachable: at least one draw was tried")
         return refused
+
+    def bind(
+        self, proposal: Proposal, session: Standing, snapshot: Snapshot, now: Instant
+    ) -> tuple[Action, Effect, Commitment] | None:
+        """What a person's yes to a call would bind; None where the call, or what it would do, cannot be read whole.
+
+        Args:
+            proposal: What the agent asks for.
+            session: What the session has.
+            snapshot: The world, unasked: a commitment binds what was read up to it, here as in `decide`.
+            now: Seconds since the epoch.
+        """
+        contract, pin = self.contracts.get(proposal.tool), self.pins.get(proposal.tool)
+        if contract is None or pin is None:
+            return None
+        call = read_call(contract, proposal.arguments, snapshot.root, constants=self.constants)
+        if isinstance(call, Refused):
+            return None
+        effect = self._plan(contract, call, snapshot)
+        if isinstance(effect, Refused):
+            return None
+        action = Action(session.principal, pin.server_identity, pin.definition, call, effect.derived)
+        # INVARIANT (same-questions): what `decide` asks before it commits is asked here, in its order.
+        self._judge_effect(contract, effect, snapshot)
+        present(session.evidence, snapshot, now)
+        return action, effect, _commit(session, effect, snapshot)
 
     def reach(self, proposal: Proposal, snapshot: Snapshot) -> Reach:
         """What a call names, refused or not; nothing where it cannot be read."""
@@ -593,6 +625,14 @@ def _choices(contract: ToolContract, leaf: FieldValue) -> frozenset[str]:
 
 def _describe(atom: Atom) -> str:
     return f"{atom.kind} {atom.target}"
+
+
+def _find_denial(session: Standing, action: Action, key: Digest) -> Denial | None:
+    """The denial of this very call; an approval of it takes away what was denied before (`Desk.answer`)."""
+    for denial in session.denials:
+        if (denial.action and denial.action == action.digest) or (denial.key and denial.key == key):
+            return denial
+    return None
 
 
 def _match_approval(

@@ -99,6 +99,7 @@ def _is_same(one: Standing, other: Standing) -> bool:
         and other.ended is None
         and not other.evidence
         and not other.approvals
+        and one.denials is other.denials
     )
 
 

@@ -26,9 +26,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, Protocol, TypeAlias
 
+from cxi.appeal import appeal
 from cxi.authority.approval import Approval
 from cxi.authority.contract import Origin, ToolContract
 from cxi.authority.declassifier import TRUSTED_SELECTIONS, Declassifier, declassify
+from cxi.authority.desk import PATIENCE, Denial, Desk, Pending, Waiting
+from cxi.authority.desk import Answer as DeskAnswer
 from cxi.authority.evidence import EvidenceSource, collect
 from cxi.authority.grant import Grant, start_again
 from cxi.authority.release import Release
@@ -59,6 +62,17 @@ MAX_TOLD_VALUE: Final = 1000  # code points of one of them
 PATH_TYPES: Final = frozenset({"RepoPath", "FilePath"})
 
 NOWHERE: Final = Reach()
+# What only says that the grants have no more to give: a person may give once more.
+SPENT: Final = frozenset(
+    {
+        Code.GRANT_EXHAUSTED,
+        Code.LIMIT_REACHED,
+        Code.RETRIES_EXHAUSTED,
+        Code.SEQUENCE_UNMET,
+        Code.NOT_YET,
+        Code.EVENT_REPEATED,
+    }
+)
 UNNAMED: Final = "request"  # what a task is called that was opened without a name; it is no name that grants anything
 
 AnswerKind: TypeAlias = Literal["refused", "no-op", "recorded"]
@@ -187,6 +201,7 @@ class Session:
         self._acted = False  # whether a sink call of the open task was admitted
         self._selected: set[str] = set()  # the trusted selections that the open task has made
         self._recall = Recall()
+        self._desk = Desk()
         self._later: deque[tuple[str, Callable[[], object]]] = deque()  # calls, and what is still to be written of them
         self._unwritten: dict[str, str] = {}  # calls of which it could not be written, and why
         wiring.ledger.open_session(
@@ -244,6 +259,7 @@ class Session:
                 EntryType.TASK, "", {"act": "start", "task": name, "channel": str(channel)}, {"request": request}, durable=True
             )
             self._task_ends = ends
+            self._desk = Desk(denials=self._desk.denials)  # what waited was about the task before
             self._standing = replace(
                 self._standing,
                 request=TrustedRequest((segment,)),
@@ -284,6 +300,7 @@ class Session:
     def _end_task(self, act: str, grants: tuple[Grant, ...]) -> None:
         self._log(EntryType.TASK, "", {"act": act, "task": self._standing.task or UNNAMED}, {}, durable=True)
         self._task_ends = 0.0
+        self._desk = Desk(denials=self._desk.denials)
         self._standing = replace(
             self._standing,
             request=None,
@@ -302,6 +319,71 @@ class Session:
                 # Its grants are past their time too; they stay, so that a refusal can say so.
                 self._end_task("expire", self._standing.grants)
             return self._standing
+
+    # --- the approver's channel ------------------------------------------------------------------------------------------
+
+    def pending(self) -> tuple[Pending, ...]:
+        """The calls that wait for a person."""
+        with self._lock:
+            self._desk = self._desk.sweep(self._wiring.clock())
+            return self._desk.open
+
+    def answer(self, answer: DeskAnswer) -> Approval | Denial | Waiting | Refused:
+        """Take a person's answer to one of them, over the approver's channel.
+
+        Raises:
+            LedgerError: where it cannot be logged; then it was not taken.
+        """
+        self.catch_up()
+        with self._lock:
+            desk, made = self._desk.answer(answer, self._wiring.clock())
+            act = {Approval: "approve", Denial: "deny", Waiting: "vote", Refused: "void"}[type(made)]
+            body: dict[str, JsonValue] = {"act": act, "approval": answer.pending, "by": answer.approver}
+            self._log(EntryType.PERSON, "", body, {}, durable=True)
+            self._desk = desk
+            approvals = (*self._standing.approvals, made) if isinstance(made, Approval) else self._standing.approvals
+            self._standing = replace(self._standing, approvals=approvals, denials=desk.denials)
+            return made
+
+    def deny(self, *, key: str = "", action: Digest = "", person: str) -> None:
+        """A person's no to a call before it comes, by its idempotency key or its action digest.
+
+        Raises:
+            ValueError: where neither is named.
+            LedgerError: where it cannot be logged; then it does not hold.
+        """
+        if not key and not action:
+            raise ValueError("name the call by its key or its action")
+        self.catch_up()
+        with self._lock:
+            self._log(EntryType.PERSON, "", {"act": "deny", "approval": "", "by": person}, {}, durable=True)
+            self._desk = self._desk.deny(Denial(action, _digest_key(key), person, self._wiring.clock()))
+            self._standing = replace(self._standing, denials=self._desk.denials)
+
+    def _appeal(self, call: str, proposal: Proposal, refused: Refused, standing: Standing) -> Pending | None:
+        """Ask a person about a refused call, where their yes would cure it; what waits now, or None."""
+        now = self._wiring.clock()
+        found = appeal(self._wiring.gate, proposal, refused, standing, partial(self._look, proposal.tool), now)
+        if found is None:
+            return None
+        with self._lock:
+            pending = Pending(
+                id="p-" + self._wiring.entropy(4).hex(),
+                call=call,
+                tool=proposal.tool,
+                session=self.id,
+                action=found.action,
+                effect=found.effect,
+                event=found.event,
+                display=found.display,
+                risks=found.risks,
+                expires=now + PATIENCE,
+            )
+            self._desk, waits = self._desk.ask(pending, now)
+            if waits is pending:
+                body: dict[str, JsonValue] = {"tool": proposal.tool, "approval": pending.id, "shown": pending.shown}
+                self._log(EntryType.APPEAL, call, body, {"display": pending.display})
+        return waits if isinstance(waits, Pending) else None
 
     def approve(self, approval: Approval) -> None:
         """Add an approval that came over the approver's channel; the ledger spends it once."""
@@ -387,15 +469,20 @@ class Session:
         )
         return Refused(tuple(reasons)) if lost else None
 
+    def _look(self, tool: str) -> RecordingSnapshot:
+        """The world as the tool's server sees it, asked nothing yet."""
+        wiring = self._wiring
+        return RecordingSnapshot(wiring.world_of(tool), wiring.root, wiring.case_sensitive, wiring.normalizes)
+
     def _name_call(self) -> str:
         return "a-" + self._wiring.entropy(4).hex()
 
     def _propose(self, call: str, tool: str, arguments: JsonValue, idempotency_key: str, *, later: bool) -> Prepared:
         wiring, now = self._wiring, self._wiring.clock()
         standing = self._see_standing(now)
-        key = digest({"idempotency_key": idempotency_key}) if idempotency_key else ""
+        key = _digest_key(idempotency_key)
         prior = wiring.ledger.recorded(self.id, key) if key else None
-        snapshot = RecordingSnapshot(wiring.world_of(tool), wiring.root, wiring.case_sensitive, wiring.normalizes)
+        snapshot = self._look(tool)
         proposal = Proposal(call, tool, arguments, key, prior)
         pin = wiring.gate.pins.get(tool)
         decision: Decision | None = self._recall.find(proposal, standing, pin, wiring.world_of(tool))
@@ -407,7 +494,8 @@ class Session:
         match decision:
             case Refused():
                 reach = wiring.gate.reach(proposal, snapshot)
-                return self._refuse(call, tool, self._advise(tool, decision, reach.leaves, standing), reach)
+                waits = self._appeal(call, proposal, decision, standing)
+                return self._refuse(call, tool, self._advise(tool, decision, reach.leaves, standing), reach, waits)
             case NoOp():
                 leaves = _leaves(decision.action)
                 conflict = self._claim_key(key, decision.action.digest, call)
@@ -428,7 +516,7 @@ class Session:
                     self._log_read(call, decision)
                 return Ready(call, Clearance(decision.action.call, call), decision)
             case Admissible():
-                return self._admit(decision)
+                return self._admit(decision, standing)
 
     def _log_read(self, call: str, decision: Cleared) -> None:
         leaves = _leaves(decision.action)
@@ -462,7 +550,7 @@ class Session:
                 kept = tuple(approval for approval in self._standing.approvals if approval.id != id)
                 self._standing = replace(self._standing, approvals=kept)
 
-    def _admit(self, admissible: Admissible) -> Prepared:
+    def _admit(self, admissible: Admissible, standing: Standing) -> Prepared:
         wiring, call, tool = self._wiring, admissible.proposal.call, admissible.proposal.tool
         conflict = self._claim_key(admissible.proposal.idempotency_key, admissible.action.digest, call, keep=False)
         if conflict is not None:
@@ -478,7 +566,9 @@ class Session:
         )
         match answer:
             case Refused():
-                return self._refuse(call, tool, answer, Reach(_leaves(admissible.action), _reached(admissible)))
+                spent = set(answer.codes) <= SPENT
+                waits = self._appeal(call, admissible.proposal, answer, standing) if spent else None
+                return self._refuse(call, tool, answer, Reach(_leaves(admissible.action), _reached(admissible)), waits)
             case Recorded():
                 return self._replay(call, tool, answer)
             case Lease():
@@ -648,8 +738,7 @@ class Session:
                 # INVARIANT (frozen-selection): made on the state before the task's first sink call, once, and kept.
                 if declassifier.selection in TRUSTED_SELECTIONS and (self._acted or declassifier.name in self._selected):
                     continue
-                world = self._wiring.world_of(contract.name)
-                snapshot = RecordingSnapshot(world, self._wiring.root, self._wiring.case_sensitive, self._wiring.normalizes)
+                snapshot = self._look(contract.name)
                 found, notes = declassify(
                     declassifier,
                     contract,
@@ -722,7 +811,7 @@ class Session:
             )
         )
 
-    def _refuse(self, call: str, tool: str, refused: Refused, reach: Reach = NOWHERE) -> Answered:
+    def _refuse(self, call: str, tool: str, refused: Refused, reach: Reach = NOWHERE, waits: Pending | None = None) -> Answered:
         """Log a refusal. What the call would have touched is no source for later sessions either (design, section 2)."""
         try:
             if reach.touches:
@@ -733,7 +822,7 @@ class Session:
             self._log(EntryType.REFUSAL, call, {**_codes(tool, refused), **_fixed(leaves)}, {**_details(refused), **values})
         except LedgerError as error:
             refused = refused + Refused.of(Code.LEDGER_UNAVAILABLE, f"the refusal could not be logged: {error}", where="log")
-        return Answered(call, refusal_result(tool, refused, call), "refused", refused)
+        return Answered(call, refusal_result(tool, refused, call, waits=waits.id if waits else ""), "refused", refused)
 
     def _replay(self, call: str, tool: str, recorded: Recorded) -> Answered:
         self._log(EntryType.RECORDED, call, {"tool": tool, "of": recorded.call}, {})
@@ -847,6 +936,10 @@ def _renew(known: tuple[Release, ...], found: tuple[Release, ...]) -> tuple[Rele
     return kept if len(kept) <= MAX_RELEASES else ()
 
 
+def _digest_key(key: str) -> Digest:
+    return digest({"idempotency_key": key}) if key else ""
+
+
 def _codes(tool: str, refused: Refused) -> dict[str, JsonValue]:
     return {"tool": tool, "reasons": list(refused.codes)}
 
@@ -860,7 +953,7 @@ def _details(refused: Refused) -> dict[str, JsonValue]:
     }
 
 
-def render_refusal(tool: str, refused: Refused, call: str, *, changed: bool = False) -> str:
+def render_refusal(tool: str, refused: Refused, call: str, *, changed: bool = False, waits: str = "") -> str:
     """What the agent reads: each reason, what would help, and how a person finds out more.
 
     Args:
@@ -868,12 +961,15 @@ def render_refusal(tool: str, refused: Refused, call: str, *, changed: bool = Fa
         refused: The refusal.
         call: The call's id in the log.
         changed: Whether something may have happened already.
+        waits: Under which id a person is asked about it, or empty.
     """
     lines = [f"refused: {tool}"]
     width = max(len(code) for code in refused.codes)
     for reason in refused.reasons:
         lines.append(f"  {reason.code:<{width}}  {_placed(reason)}")
         lines.append(f"    needs: {reason.helps}")
+    if waits:
+        lines.append(f"a person is asked about it ({waits}); the same call can be made again once they said yes")
     tail = "something may have changed" if changed else "nothing was changed"
     lines.append(f"{tail}. explain: cxi explain {call}")
     return "\n".join(lines)
@@ -891,10 +987,11 @@ def text_result(text: str, *, failed: bool = False) -> dict[str, JsonValue]:
     return {"content": [{"type": "text", "text": text}], "isError": failed}
 
 
-def refusal_result(tool: str, refused: Refused, call: str, *, changed: bool = False) -> dict[str, JsonValue]:
+def refusal_result(tool: str, refused: Refused, call: str, *, changed: bool = False, waits: str = "") -> dict[str, JsonValue]:
     """A refusal as an ordinary tool result (`isError`), with the codes in `_meta` for programs."""
-    result = text_result(render_refusal(tool, refused, call, changed=changed), failed=True)
-    return {**result, "_meta": {"cxi.dev/refusal": {"call": call, "codes": list(refused.codes)}}}
+    result = text_result(render_refusal(tool, refused, call, changed=changed, waits=waits), failed=True)
+    told: dict[str, JsonValue] = {"call": call, "codes": list(refused.codes), **({"approval": waits} if waits else {})}
+    return {**result, "_meta": {"cxi.dev/refusal": told}}
 
 
 def result_text(result: Mapping[str, JsonValue]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cxi.cli import check, explain, gateway, lab, ledger, lock, log, task
+from cxi.cli import approve, check, explain, gateway, lab, ledger, lock, log, task
 
 app = typer.Typer(
     name="cxi",
@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 app.command(name="gateway")(gateway.gateway)
 app.add_typer(task.app, name="task")
+app.add_typer(approve.app, name="approve")
 app.add_typer(log.app, name="log")
 app.command(name="explain")(explain.explain)
 app.command(name="check")(check.check)

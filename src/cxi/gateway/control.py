@@ -3,8 +3,10 @@
 - A Unix socket (0600) in the state folder (0700), and a file (0600) beside it with a token: both are CXI's own, which no admitted
   effect touches. The peer's user is checked with SO_PEERCRED (unix(7)), the token in constant time.
 - One line of JSON asks, one answers: `{"token", "op": "task.start", "request", "as"}`; ops are `task.start`, `task.add`,
-  `task.stop`, `task.list` and `status`. An answer has `ok` and `text`; a refusal has `error` and `reasons` as well.
-- This is the request channel of `cxi task start`: what it carries is T. The agent's own channel carries no such message.
+  `task.stop`, `task.list`, `approve.list`, `approve.answer` and `status`. An answer has `ok` and `text`; a refusal has `error`
+  and `reasons` as well.
+- This is the request channel of `cxi task start`, and the approver's channel of `cxi approve`: what it carries is T. The agent's
+  own channel carries no such message.
 
     control(config, {"op": "task.start", "as": "fix-bug", "request": "Fix the failing rounding test"})
 """
@@ -24,6 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from cxi.authority.approval import Approval
+from cxi.authority.desk import Answer, Denial, Pending, Verdict, Waiting
 from cxi.canonical import JsonValue, parse_json
 from cxi.errors import Code, CxiError, LedgerError, MalformedError, Reason, Refused
 from cxi.provenance import RequestChannel
@@ -37,6 +41,8 @@ _FIELDS: Final = {
     "task.add": {"request"},
     "task.stop": set(),
     "task.list": set(),
+    "approve.list": set(),
+    "approve.answer": {"pending", "action", "shown", "verdict"},
     "status": set(),
 }
 
@@ -49,6 +55,8 @@ class Host(Protocol):
     def start_task(self, request: str, task: str | None, *, channel: RequestChannel, credential: str) -> str | Refused: ...
     def add_request(self, text: str, *, channel: RequestChannel, credential: str) -> Refused | None: ...
     def stop_task(self) -> None: ...
+    def pending(self) -> tuple[Pending, ...]: ...
+    def answer(self, answer: Answer) -> Approval | Denial | Waiting | Refused: ...
 
 
 class Setting(Protocol):
@@ -182,6 +190,15 @@ class ControlServer:
 
     def _do(self, op: str, message: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         text, credential = "", f"control:{os.getuid()}"
+        if op == "approve.list":
+            return {
+                "ok": True,
+                "text": "",
+                "session": self._session.id,
+                "pending": [_tell(one) for one in self._session.pending()],
+            }
+        if op == "approve.answer":
+            return self._take_answer(message, credential)
         if op in ("task.start", "task.add"):
             request, task = message.get("request"), message.get("as")
             if not isinstance(request, str) or not (task is None or isinstance(task, str)):
@@ -212,10 +229,40 @@ class ControlServer:
             "tasks": sorted(self._config.tasks),
         }
 
+    def _take_answer(self, message: Mapping[str, JsonValue], credential: str) -> dict[str, JsonValue]:
+        pending, action, shown, verdict = (message.get(name) for name in ("pending", "action", "shown", "verdict"))
+        if not (isinstance(pending, str) and isinstance(action, str) and isinstance(shown, str)) or verdict not in tuple(Verdict):
+            return _no(Reason(Code.FIELD_TYPE, "an answer has `pending`, `action`, `shown` and a `verdict`", "verdict"))
+        made = self._session.answer(Answer(pending, action, shown, Verdict(str(verdict)), credential))
+        text = ""
+        match made:
+            case Refused():
+                return _no(*made.reasons)
+            case Waiting():
+                text = f"{pending}: {made.missing} more must say yes"
+            case Denial():
+                text = f"{pending}: denied"
+            case Approval():
+                text = f"{pending}: granted, once"
+        return {"ok": True, "text": text, "session": self._session.id}
+
     def _explain_unnamed(self) -> str:
         names = ", ".join(f"`{name}`" for name in sorted(self._config.tasks))
         mend = f"to grant something, start it with `--as` and one of {names}" if names else "no task is configured that would"
         return f"your words are the request; this task grants nothing by itself ({mend})"
+
+
+def _tell(pending: Pending) -> dict[str, JsonValue]:
+    return {
+        "id": pending.id,
+        "call": pending.call,
+        "tool": pending.tool,
+        "action": pending.action,
+        "shown": pending.shown,
+        "display": pending.display,
+        "risks": list(pending.risks),
+        "expires": pending.expires,
+    }
 
 
 def live_gateways(config: Setting) -> tuple[LiveGateway, ...]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from cxi.errors import Code, ConfigError, OutcomeUnknown, Reason
+from cxi.authority.desk import Answer, Verdict
+from cxi.errors import Code, ConfigError, OutcomeUnknown, Reason, Refused
 from cxi.guard import Outcome
 from cxi.lab.arena import Arena, FoldingWorld, Tools, arena, define, permit_calls
 from cxi.ledger.base import Mark, MarkKind
@@ -52,15 +53,15 @@ def _seen(outcomes: Sequence[Outcome], note: str) -> Seen:
     return Seen("mixed" if any(done) else "reject", codes, note)
 
 
-def _contract(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A sink's contract whose texts and ids need the request to name them; anything deeper is judged as payload."""
+def _contract(arguments: Mapping[str, Any], origins: Sequence[str] = ("any-of-request",)) -> dict[str, Any]:
+    """A sink's contract whose texts and ids come from these origins alone; anything deeper is judged as payload."""
     fields: dict[str, Any] = {}
     for name, value in arguments.items():
         if isinstance(value, bool) or not isinstance(value, str | int):
             fields[name] = {"role": "payload", "optional": True}
         else:
             kind: Any = "Text" if isinstance(value, str) else {"RecordId": {"form": "integer"}}
-            fields[name] = {"role": "protected", "type": kind, "from": ["any-of-request"], "optional": True}
+            fields[name] = {"role": "protected", "type": kind, "from": list(origins), "optional": True}
     return {"effect": "call", "fields": fields, "repeat": "replay"}
 
 
@@ -85,13 +86,20 @@ def _plain(calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _configure(place: Arena, calls: Sequence[Mapping[str, Any]], *, count: int = GRANTED, **more: Any) -> tuple[Path, list[str]]:
+def _configure(
+    place: Arena,
+    calls: Sequence[Mapping[str, Any]],
+    *,
+    count: int = GRANTED,
+    origins: Sequence[str] = ("any-of-request",),
+    **more: Any,
+) -> tuple[Path, list[str]]:
     """A configuration with a contract, a permit and a grant for every tool that the calls name."""
     merged: dict[str, dict[str, Any]] = {}
     for call in calls:
         merged.setdefault(call["tool"], {}).update(call["args"])
     names = [*merged, "look"]
-    contracts: dict[str, Any] = {name: _contract(arguments) for name, arguments in merged.items()}
+    contracts: dict[str, Any] = {name: _contract(arguments, origins) for name, arguments in merged.items()}
     contracts["look"] = {"effect": "none", "fields": {}, "result": {"content": "outsider"}}
     place.root.mkdir(parents=True, exist_ok=True)
     grants = {"case": {"grants": {f"it.{name}": count for name in merged}}}
@@ -317,8 +325,6 @@ def _hidden_value(view: Input, *, sibling: bool) -> Seen:
 
 def invocation(input: Input, *, sibling: bool) -> Seen:
     """The event: once, and only what was granted; a key names one action; an unknown outcome blocks."""
-    if "waits" in input or any("approve_always" in event for event in input.get("events", ())):
-        raise NotYet("approvals have no channel yet")
     if "attempts" in input:
         return _attempts(input, sibling=sibling)
     if "key" in input:
@@ -327,6 +333,10 @@ def invocation(input: Input, *, sibling: bool) -> Seen:
         return _last(calls, keys, "another key" if sibling else "the same key, another action")
     if "timeline" in input:
         return _timeline(input, sibling=sibling)
+    if "waits" in input:
+        return _waits(input, sibling=sibling)
+    if "events" in input:
+        return _events(input, sibling=sibling)
     if "decisions" in input:
         return _decisions(input, sibling=sibling)
     calls = _plain(input["calls"])
@@ -344,13 +354,19 @@ Run: TypeAlias = Callable[[Any, Tools], Sequence[Outcome]]
 
 
 def _run(
-    calls: Sequence[Mapping[str, Any]], work: Callable[..., Sequence[Outcome]], note: str, *, faults: Sequence[Any] = ()
+    calls: Sequence[Mapping[str, Any]],
+    work: Callable[..., Sequence[Outcome]],
+    note: str,
+    *,
+    faults: Sequence[Any] = (),
+    request: str = "",
+    origins: Sequence[str] = ("any-of-request",),
 ) -> Seen:
     with arena() as place:
-        file, names = _configure(place, calls)
+        file, names = _configure(place, calls, origins=origins)
         tools = Tools(define(names), faults=list(faults))
         place.pin(file, tools)
-        with place.open(file, tools, request=_naming(calls)) as (guard, talk):
+        with place.open(file, tools, request=request or _naming(calls)) as (guard, talk):
             return _seen(work(guard, talk, tools), note)
 
 
@@ -417,6 +433,53 @@ def _decisions(input: Input, *, sibling: bool) -> Seen:
         return [outcomes[call] for call in rejected]
 
     return _run(calls, work, "no rejection" if sibling else "a person rejected it")
+
+
+def _waits(input: Input, *, sibling: bool) -> Seen:
+    """Calls that wait for a person; each answer carries the digest of the call that the person saw, and comes to one of them."""
+    waits = []
+    for wait in input["waits"]:
+        arguments = {name: value for name, value in wait.items() if name not in ("call", "tool")}
+        waits.append({"id": wait["call"], "tool": wait["tool"], "args": arguments})
+    seen = {answer["for_digest_of"]: answer["value"] for answer in input["answers"]}
+    # Which answer came to whom, by what was delivered.
+    handed = {
+        call: call if sibling or seen[call] == value else next(other for other in seen if seen[other] == value)
+        for call, value in input["delivered"].items()
+    }
+
+    def work(_guard: Any, talk: Any, tools: Tools) -> Sequence[Outcome]:
+        first = [talk.call(f"it.{call['tool']}", call["args"]) for call in waits]
+        _expect(all(outcome.kind == "refused" for outcome in first), "nothing runs before it is approved")
+        pending = dict(zip((call["id"] for call in waits), talk.session.pending(), strict=True))
+        found: list[Outcome] = []
+        for call, other in handed.items():
+            verdict = Verdict.GRANT if sibling or seen[other] == "approve" else Verdict.DENY
+            made = talk.session.answer(Answer(pending[call].id, pending[other].action, pending[other].shown, verdict, "person"))
+            _expect(isinstance(made, Refused) == (call != other), "an answer counts for the call that the person saw alone")
+            if isinstance(made, Refused):
+                found.append(Outcome("refused", pending[call].call, {}, made))
+        found += [talk.call(f"it.{call['tool']}", call["args"]) for call in waits]
+        _expect(len(tools.calls) == sum(outcome.kind == "done" for outcome in found), "nothing ran that was not admitted")
+        return found
+
+    note = "each answer at its own call, and all of them yes" if sibling else "the answers were swapped"
+    return _run(waits, work, note, request="Do what the ticket asks.", origins=["approval"])
+
+
+def _events(input: Input, *, sibling: bool) -> Seen:
+    """A standing yes to a tool, and later a person's no to one call of it."""
+    call = _plain([input["proposed"]])[0]
+    rejected = [event["reject"] for event in sorted(input["events"], key=lambda event: event["t"]) if "reject" in event]
+
+    def work(_guard: Any, talk: Any, tools: Tools) -> Sequence[Outcome]:
+        for key in rejected if not sibling else ():
+            talk.session.deny(key=str(key), person="person")
+        outcome = talk.call(f"it.{call['tool']}", call["args"], idempotency_key=call["id"])
+        _expect(len(tools.calls) == (outcome.kind == "done"), "a denied call does not run")
+        return [outcome]
+
+    return _run([call], work, "no rejection" if sibling else "the tool is granted, and a person rejected this call")
 
 
 def _expect(holds: bool, what: str) -> None:

@@ -38,6 +38,7 @@ class EntryType(StrEnum):
     NO_OP = "no-op"
     RECORDED = "recorded"  # a recorded answer was given again
     RELEASE = "release"
+    APPEAL = "appeal"  # a person is asked about a refused call
     PERSON = "person"  # an act of a person: endorsement, release of an unknown outcome, revocation
     ALARM = "alarm"
 

@@ -202,7 +202,7 @@ def _add(story: Story, kind: EntryType, body: Mapping[str, JsonValue], opened: M
             story.released[str(body.get("declassifier", ""))] = list(values) if isinstance(values, list) else []
         case EntryType.PERSON | EntryType.ALARM:
             story.state = str(body.get("state", story.state))
-        case EntryType.NO_OP | EntryType.SESSION | EntryType.TASK | EntryType.EPOCH | EntryType.KEY:
+        case EntryType.NO_OP | EntryType.APPEAL | EntryType.SESSION | EntryType.TASK | EntryType.EPOCH | EntryType.KEY:
             pass
 
 
