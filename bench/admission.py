@@ -48,7 +48,8 @@ from cxi.policy.monitor import CedarMonitor
 from cxi.policy.rule import Policy
 from cxi.policy.schema import SchemaJson
 from cxi.provenance import RequestChannel
-from cxi.session import Answered, Ready, Session, text_result
+from cxi.reply import text_result
+from cxi.session import Answered, Ready, Session
 from cxi.sinks.base import Answer
 
 POLICIES: Final = Path(__file__).resolve().parents[1] / "examples" / "maintainer" / "policies"

@@ -16,11 +16,9 @@
 
 from __future__ import annotations
 
-import json
-import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -28,7 +26,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 from cxi.appeal import appeal
 from cxi.authority.approval import Approval
-from cxi.authority.contract import Origin, ToolContract
+from cxi.authority.contract import ToolContract
 from cxi.authority.declassifier import TRUSTED_SELECTIONS, Declassifier, declassify
 from cxi.authority.desk import PATIENCE, Denial, Desk, Pending, Waiting
 from cxi.authority.desk import Answer as DeskAnswer
@@ -42,24 +40,32 @@ from cxi.effects.snapshot import RecordingSnapshot, stale
 from cxi.errors import AuthorityError, Code, LedgerError, MalformedError, NotStarted, OutcomeUnknown, Reason, Refused
 from cxi.gate import Admissible, Cleared, Decision, Gate, NoOp, Proposal, Reach, Standing, touched_by
 from cxi.ledger.base import Lease, Ledger, Outcome, Receipt, Recorded, State
-from cxi.log.commitment import Opening, conceal, conceal_bytes
+from cxi.log.commitment import Opening
 from cxi.log.entry import EntryType, LogEntry
-from cxi.manifest import Action, Assurance, CanonicalCall, FieldValue, Instant, Manifest, Principal, Role
+from cxi.manifest import Assurance, CanonicalCall, Instant, Manifest, Principal
 from cxi.provenance import Channel, RequestChannel, Segment, Source, TrustedRequest, open_request
 from cxi.recall import Recall
+from cxi.record import (
+    MAX_TOLD,
+    codes_of,
+    describe_admission,
+    details_of,
+    fixed_of,
+    hide,
+    leaves_of,
+    shortened,
+    tellable,
+    values_of,
+)
+from cxi.reply import advise, refusal_result, result_text, text_result
 from cxi.sinks.base import Answer, Clearance
 from cxi.values.base import Value
-from cxi.values.hidden import visible
 
 MAX_SEGMENT: Final = 1024 * 1024  # code points of one result that are kept, to say where a value was seen
 MAX_SEGMENTS: Final = 512
 MAX_CONTEXT: Final = 16 * MAX_SEGMENT  # code points of all kept segments; the oldest go first
 MAX_RELEASES: Final = 10_000  # live releases of a session; more is a flood, and nothing of it holds
 MAX_READ_KEYS: Final = 10_000  # idempotency keys of calls without an effect that are remembered
-MAX_TOOL_NAME: Final = 200  # code points of a tool's name that are kept
-MAX_TOLD: Final = 100  # values of a refused call that are kept, to tell what was refused
-MAX_TOLD_VALUE: Final = 1000  # code points of one of them
-PATH_TYPES: Final = frozenset({"RepoPath", "FilePath"})
 
 NOWHERE: Final = Reach()
 # What only says that the grants have no more to give: a person may give once more.
@@ -420,7 +426,7 @@ class Session:
             idempotency_key: The caller's key, or empty.
             later: Whether the log entry of a call that is no sink may be written by the next `catch_up`, while it is waited for.
         """
-        call, tool = self._name_call(), _tellable(tool)
+        call, tool = self._name_call(), tellable(tool)
         self.catch_up()
         try:
             if unwritten := self._say_unwritten():
@@ -439,7 +445,7 @@ class Session:
             refused: Why.
         """
         self.catch_up()
-        return self._refuse(self._name_call(), _tellable(tool), refused)
+        return self._refuse(self._name_call(), tellable(tool), refused)
 
     def catch_up(self) -> None:
         """Do what was left for later; what could not be written is told by the call itself, or by the next one."""
@@ -495,20 +501,22 @@ class Session:
             case Refused():
                 reach = wiring.gate.reach(proposal, snapshot)
                 waits = self._appeal(call, proposal, decision, standing)
-                return self._refuse(call, tool, self._advise(tool, decision, reach.leaves, standing), reach, waits)
+                contract = wiring.gate.contracts.get(tool)
+                told = advise(decision, reach.leaves, contract, standing.request, standing.segments)
+                return self._refuse(call, tool, told, reach, waits)
             case NoOp():
-                leaves = _leaves(decision.action)
+                leaves = leaves_of(decision.action)
                 conflict = self._claim_key(key, decision.action.digest, call)
                 if conflict is not None:
                     return self._refuse(call, tool, conflict, Reach(leaves))
-                self._log(EntryType.NO_OP, call, {"tool": tool, **_fixed(leaves)}, _values(leaves))
+                self._log(EntryType.NO_OP, call, {"tool": tool, **fixed_of(leaves)}, values_of(leaves))
                 return Answered(call, text_result(f"no change: `{tool}` would change nothing, so it was not called"), "no-op")
             case Recorded():
                 return self._replay(call, tool, decision)
             case Cleared():
                 conflict = self._claim_key(key, decision.action.digest, call) if key else None
                 if conflict is not None:
-                    return self._refuse(call, tool, conflict, Reach(_leaves(decision.action)))
+                    return self._refuse(call, tool, conflict, Reach(leaves_of(decision.action)))
                 self._spend_approval(decision.approval)
                 if later:
                     self._defer(call, partial(self._log_read, call, decision))
@@ -519,13 +527,13 @@ class Session:
                 return self._admit(decision, standing)
 
     def _log_read(self, call: str, decision: Cleared) -> None:
-        leaves = _leaves(decision.action)
+        leaves = leaves_of(decision.action)
         body: dict[str, JsonValue] = {
             "tool": decision.proposal.tool,
             "authorized_by": list(decision.authorized_by),
-            **_fixed(leaves),
+            **fixed_of(leaves),
         }
-        self._log(EntryType.READ, call, body, _values(leaves))
+        self._log(EntryType.READ, call, body, values_of(leaves))
 
     def _claim_key(self, key: Digest, action: Digest, call: str, *, keep: bool = True) -> Refused | None:
         """A key names one action, whether or not it is a sink's; what the ledger does not keep of them is kept here."""
@@ -554,12 +562,12 @@ class Session:
         wiring, call, tool = self._wiring, admissible.proposal.call, admissible.proposal.tool
         conflict = self._claim_key(admissible.proposal.idempotency_key, admissible.action.digest, call, keep=False)
         if conflict is not None:
-            return self._refuse(call, tool, conflict, Reach(_leaves(admissible.action)))
+            return self._refuse(call, tool, conflict, Reach(leaves_of(admissible.action)))
         openings: list[Opening] = []
 
         def describe(manifest: Manifest, found: Admissible) -> LogEntry:
-            openings.clear()
-            return LogEntry(EntryType.ADMISSION, call, self.id, self._describe(manifest, found, openings))
+            body, openings[:] = describe_admission(manifest, found, wiring.entropy)
+            return LogEntry(EntryType.ADMISSION, call, self.id, body)
 
         answer = wiring.gate.admit(
             admissible, wiring.entropy(16).hex(), wiring.clock(), describe=describe, influences=self._influences()
@@ -568,7 +576,7 @@ class Session:
             case Refused():
                 spent = set(answer.codes) <= SPENT
                 waits = self._appeal(call, admissible.proposal, answer, standing) if spent else None
-                return self._refuse(call, tool, answer, Reach(_leaves(admissible.action), _reached(admissible)), waits)
+                return self._refuse(call, tool, answer, Reach(leaves_of(admissible.action), _reached(admissible)), waits)
             case Recorded():
                 return self._replay(call, tool, answer)
             case Lease():
@@ -628,7 +636,7 @@ class Session:
                 keep()
             return Finished(prepared.id, answer.result)
         refused = Refused((answer.reason,))
-        self._log(EntryType.REFUSAL, prepared.id, _codes(decision.proposal.tool, refused), _details(refused))
+        self._log(EntryType.REFUSAL, prepared.id, codes_of(decision.proposal.tool, refused), details_of(refused))
         return Finished(prepared.id, refusal_result(decision.proposal.tool, refused, prepared.id), None, refused)
 
     def _finish_sink(
@@ -788,29 +796,6 @@ class Session:
 
     # --- what is said and written --------------------------------------------------------------------------------------
 
-    def _advise(self, tool: str, refused: Refused, leaves: Sequence[FieldValue], standing: Standing) -> Refused:
-        """A request that names a file without its folder is told how to name it, where nothing untrusted named that path."""
-        contract, request = self._wiring.gate.contracts.get(tool), standing.request
-        if contract is None or request is None:
-            return refused
-        words = "\n".join(segment.text for segment in request.segments)
-        advice: dict[str, str] = {}
-        for leaf in leaves:
-            path = leaf.value.canonical
-            if not isinstance(path, str) or leaf.value.type not in PATH_TYPES or not _names_last_part(words, path):
-                continue
-            asked = {Origin.REQUEST, Origin.ANY_OF_REQUEST} & {*contract.fields[leaf.contract].origins}
-            if asked and not any(path in segment.text for segment in standing.segments):
-                advice[leaf.path] = f"the path as written from the root, `{visible(path)}`, in the user's request"
-        return Refused(
-            tuple(
-                replace(reason, needs=advice[reason.where])
-                if reason.code is Code.FIELD_NO_AUTHORITY and reason.where in advice
-                else reason
-                for reason in refused.reasons
-            )
-        )
-
     def _refuse(self, call: str, tool: str, refused: Refused, reach: Reach = NOWHERE, waits: Pending | None = None) -> Answered:
         """Log a refusal. What the call would have touched is no source for later sessions either (design, section 2)."""
         try:
@@ -818,8 +803,8 @@ class Session:
                 tenant, now = self._standing.principal.tenant, self._wiring.clock()
                 self._wiring.ledger.touch(tenant, reach.touches, self._influences(), call, now)
             leaves = reach.leaves[:MAX_TOLD]
-            values = {name: _shortened(value) for name, value in _values(leaves).items()}
-            self._log(EntryType.REFUSAL, call, {**_codes(tool, refused), **_fixed(leaves)}, {**_details(refused), **values})
+            values = {name: shortened(value) for name, value in values_of(leaves).items()}
+            self._log(EntryType.REFUSAL, call, {**codes_of(tool, refused), **fixed_of(leaves)}, {**details_of(refused), **values})
         except LedgerError as error:
             refused = refused + Refused.of(Code.LEDGER_UNAVAILABLE, f"the refusal could not be logged: {error}", where="log")
         return Answered(call, refusal_result(tool, refused, call, waits=waits.id if waits else ""), "refused", refused)
@@ -839,44 +824,9 @@ class Session:
         """An entry whose hidden values stand in it as salted commitments; their openings go to the erasable store."""
         if not hidden:
             return LogEntry(kind, call, self.id, body)
-        openings = self._hide(hidden)
+        openings = hide(hidden, self._wiring.entropy)
         self._wiring.openings.put([opening for _, opening in openings], session=self.id, now=self._wiring.clock())
         return LogEntry(kind, call, self.id, {**body, "hidden": {name: opening.commitment for name, opening in openings}})
-
-    def _hide(self, hidden: Mapping[str, JsonValue]) -> list[tuple[str, Opening]]:
-        found: list[tuple[str, Opening]] = []
-        for name, value in hidden.items():
-            salt = self._wiring.entropy(16)
-            found.append((name, conceal(value, salt)))
-        return found
-
-    def _describe(self, manifest: Manifest, found: Admissible, openings: list[Opening]) -> dict[str, JsonValue]:
-        """The admission's body. The manifest's digest is itself a commitment to it: its nonce is random and not in the log."""
-        hidden = self._hide({**_values(_leaves(found.action)), "atoms": [atom.to_json() for atom in found.effect.atoms]})
-        hidden.append(("manifest", conceal_bytes(manifest.canonical, self._wiring.entropy(16))))
-        openings.extend(opening for _, opening in hidden)
-        kinds: dict[str, int] = {}
-        for atom in found.effect.atoms:
-            kinds[atom.kind] = kinds.get(atom.kind, 0) + 1
-        return {
-            "mode": "enforce",
-            "tool": found.proposal.tool,
-            **_fixed(_leaves(found.action)),
-            "manifest": manifest.digest,
-            "evidence": {item.path: {"regime": str(item.regime), "kind": item.kind} for item in manifest.evidence},
-            "effect": {
-                "adapter": manifest.effect.adapter,
-                "assurance": str(manifest.effect.assurance),
-                "atoms": kinds,
-                "authorized_by": list(manifest.effect.authorized_by),
-            },
-            "grant": manifest.invocation.grant,
-            "sequence": manifest.invocation.sequence,
-            "limit": found.grant.count,
-            "policy_epoch": list(manifest.effect.policy_epoch),
-            "carriage": manifest.carriage or "not claimed",
-            "hidden": {name: opening.commitment for name, opening in hidden},
-        }
 
     def _next(self, prefix: str) -> str:
         self._counter += 1
@@ -885,40 +835,6 @@ class Session:
 
 def _reached(decision: Admissible) -> tuple[tuple[str, str], ...]:
     return touched_by((*decision.action.call.fields, *decision.action.derived), decision.effect)
-
-
-def _tellable(tool: str) -> str:
-    """What has no UTF-8 form, or is longer than any name, is the name of no tool; it is cut only to be told."""
-    return (tool if len(tool) <= MAX_TOOL_NAME else f"{tool[:MAX_TOOL_NAME]}…").encode("utf-8", "backslashreplace").decode()
-
-
-def _leaves(action: Action) -> tuple[FieldValue, ...]:
-    return (*action.call.fields, *action.derived)
-
-
-def _values(leaves: Iterable[FieldValue]) -> dict[str, JsonValue]:
-    """The protected and fixed values of a call, by their path, as log and `explain` name them."""
-    return {f"field:{leaf.path}": leaf.value.canonical for leaf in leaves if leaf.role in (Role.PROTECTED, Role.FIXED)}
-
-
-def _fixed(leaves: Iterable[FieldValue]) -> dict[str, JsonValue]:
-    """Which of them are constants of the contract: their paths, for the entry's body; the values stay hidden."""
-    paths: list[JsonValue] = [leaf.path for leaf in leaves if leaf.role is Role.FIXED]
-    return {"fixed": paths} if paths else {}
-
-
-def _shortened(value: JsonValue) -> JsonValue:
-    """A value of a refused call, told in short where it is long: an agent may send what it likes."""
-    text = value if isinstance(value, str) else _json(value)
-    return value if len(text) <= MAX_TOLD_VALUE else f"{text[:MAX_TOLD_VALUE]}…"
-
-
-def _names_last_part(words: str, path: str) -> bool:
-    """Whether the words hold the last part of a path as a whole word, and not the path itself."""
-    folder, _, name = path.rpartition("/")
-    return (
-        bool(folder and name) and path not in words and bool(re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)", words))
-    )
 
 
 def _renew(known: tuple[Release, ...], found: tuple[Release, ...]) -> tuple[Release, ...]:
@@ -938,80 +854,3 @@ def _renew(known: tuple[Release, ...], found: tuple[Release, ...]) -> tuple[Rele
 
 def _digest_key(key: str) -> Digest:
     return digest({"idempotency_key": key}) if key else ""
-
-
-def _codes(tool: str, refused: Refused) -> dict[str, JsonValue]:
-    return {"tool": tool, "reasons": list(refused.codes)}
-
-
-def _details(refused: Refused) -> dict[str, JsonValue]:
-    return {
-        "reasons": [
-            {"code": str(reason.code), "where": reason.where, "detail": reason.detail, "needs": reason.helps}
-            for reason in refused.reasons
-        ]
-    }
-
-
-def render_refusal(tool: str, refused: Refused, call: str, *, changed: bool = False, waits: str = "") -> str:
-    """What the agent reads: each reason, what would help, and how a person finds out more.
-
-    Args:
-        tool: The tool as policies name it.
-        refused: The refusal.
-        call: The call's id in the log.
-        changed: Whether something may have happened already.
-        waits: Under which id a person is asked about it, or empty.
-    """
-    lines = [f"refused: {tool}"]
-    width = max(len(code) for code in refused.codes)
-    for reason in refused.reasons:
-        lines.append(f"  {reason.code:<{width}}  {_placed(reason)}")
-        lines.append(f"    needs: {reason.helps}")
-    if waits:
-        lines.append(f"a person is asked about it ({waits}); the same call can be made again once they said yes")
-    tail = "something may have changed" if changed else "nothing was changed"
-    lines.append(f"{tail}. explain: cxi explain {call}")
-    return "\n".join(lines)
-
-
-def _placed(reason: Reason) -> str:
-    """The detail behind its place, which is left out only where the detail names it by itself."""
-    where, detail = reason.where, reason.detail
-    named = not where or detail.startswith(f"{where}:") or f"`{where}`" in detail
-    return detail if named else f"{where}: {detail}"
-
-
-def text_result(text: str, *, failed: bool = False) -> dict[str, JsonValue]:
-    """An MCP `CallToolResult` of one text."""
-    return {"content": [{"type": "text", "text": text}], "isError": failed}
-
-
-def refusal_result(tool: str, refused: Refused, call: str, *, changed: bool = False, waits: str = "") -> dict[str, JsonValue]:
-    """A refusal as an ordinary tool result (`isError`), with the codes in `_meta` for programs."""
-    result = text_result(render_refusal(tool, refused, call, changed=changed, waits=waits), failed=True)
-    told: dict[str, JsonValue] = {"call": call, "codes": list(refused.codes), **({"approval": waits} if waits else {})}
-    return {**result, "_meta": {"cxi.dev/refusal": told}}
-
-
-def result_text(result: Mapping[str, JsonValue]) -> str:
-    """Everything in a tool result that a model could read, as text."""
-    parts: list[str] = []
-    content = result.get("content")
-    if isinstance(content, list):
-        for block in content:
-            if isinstance(block, Mapping):
-                text = block.get("text")
-                parts.append(text if isinstance(text, str) else _json(block))
-    structured = result.get("structuredContent")
-    if structured is not None and not parts:
-        parts.append(_json(structured))
-    return "\n".join(parts).encode("utf-8", "replace").decode()
-
-
-def _json(value: JsonValue) -> str:
-    """Readable, for any JSON that a server can send, numbers of any size among it; empty for what an in-process tool made up."""
-    try:
-        return json.dumps(value, ensure_ascii=False, indent=1, default=dict)
-    except (TypeError, ValueError, RecursionError):
-        return ""

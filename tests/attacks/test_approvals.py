@@ -11,7 +11,7 @@ from cxi.authority.approval import Approval
 from cxi.authority.desk import MOST, PATIENCE, SERVES, Answer, Pending, Verdict
 from cxi.canonical import digest
 from cxi.errors import Code, Refused
-from cxi.session import result_text
+from cxi.reply import result_text
 from gate_case import Case, opened
 
 REQUEST = "Do what the ticket says."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cxi.errors import Code
-from cxi.session import result_text
+from cxi.reply import result_text
 from gate_case import opened
 
 

@@ -19,7 +19,8 @@ from cxi.errors import Code, Refused
 from cxi.gateway import service
 from cxi.ledger.base import Lease
 from cxi.manifest import Action, Assurance, CanonicalCall, Commitment, Invocation, Manifest, Principal
-from cxi.session import Answered, Finished, Ready, refusal_result
+from cxi.reply import refusal_result
+from cxi.session import Answered, Finished, Ready
 from cxi.sinks.base import Answer, Clearance
 
 METHODS = ("resources/read", "resources/subscribe", "prompts/get", "completion/complete")

@@ -8,7 +8,9 @@ import pytest
 
 from cxi.errors import Code, Reason, Refused
 from cxi.log.story import Story, tell
-from cxi.session import MAX_TOLD, MAX_TOLD_VALUE, Answered, render_refusal
+from cxi.record import MAX_TOLD, MAX_TOLD_VALUE
+from cxi.reply import render_refusal
+from cxi.session import Answered
 from gate_case import Case, opened
 
 

@@ -17,7 +17,8 @@ from cxi.canonical import digest
 from cxi.errors import Code, LedgerError, NotStarted, OutcomeUnknown, Reason, Refused
 from cxi.ledger.base import State
 from cxi.provenance import RequestChannel
-from cxi.session import Answered, Ready, render_refusal, result_text
+from cxi.reply import render_refusal, result_text
+from cxi.session import Answered, Ready
 from cxi.sinks.base import Answer, Clearance
 from gate_case import NAMES, Case, guarded, opened, start
 

@@ -24,7 +24,8 @@ from cxi.gateway.client import RpcError
 from cxi.gateway.door import Door, Flight, Rules, only, read_meta, read_uri
 from cxi.gateway.exposure import split_exposed
 from cxi.gateway.inward import Inward, spoken
-from cxi.session import Answered, Finished, Ready, refusal_result
+from cxi.reply import refusal_result
+from cxi.session import Answered, Finished, Ready
 from cxi.sinks.mcp import RelayedAnswer, Upstream
 from cxi.sinks.wire import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, SERVER_ERROR, write_json
 
