@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from cxi.effects.git import QUESTIONS
 from cxi.sinks import look
 from cxi.sinks.disk import DiskWorld
-from cxi.sinks.gitfolder import GitFolder
+from cxi.sinks.ground import Grounds
 from cxi.sinks.plumbing import Plumbing
+from cxi.sinks.reading import Memory, Reading
 
 FEW = max(8, settings().max_examples // 5)  # each example asks hundreds of real git processes
 
@@ -197,11 +198,18 @@ READ = ("layout", "config", "hooks-path", "ref-format", "index", "index-flags", 
 ASKED = tuple(each for each in questions() if each[0] in READ)
 
 
+def truth(place: Place, question: str, arguments: tuple[str, ...]) -> bytes | None:
+    """Git itself, asked by one that knows nothing."""
+    plumbing = Plumbing(place.environment)
+    return Reading(plumbing, Grounds(plumbing), Memory(), str(place.repo)).ask(question, arguments)
+
+
 def compare(place: Place, world: DiskWorld, what: object) -> None:
-    repository, truth = str(place.repo), GitFolder(Plumbing(place.environment))
+    held = world.hold()
     for question, arguments in ASKED:
-        told = world.git(repository, question, arguments)
-        assert told == truth._ask(repository, question, arguments, None), (question, arguments, what)
+        expected = truth(place, question, arguments)
+        assert world.git(str(place.repo), question, arguments) == expected, (question, arguments, what)
+        assert held.git(str(place.repo), question, arguments) == expected, (question, arguments, what)
 
 
 @settings(max_examples=FEW)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from cxi.canonical import Digest, JsonValue, canonicalize, digest
 from cxi.errors import Refused
@@ -79,6 +79,13 @@ class World(View, Protocol):
     def git(self, repository: str, question: str, arguments: tuple[str, ...]) -> bytes | None:
         """The answer to one of the named read-only questions of `cxi.effects.git.QUESTIONS`, or None where git refuses."""
         ...
+
+
+@runtime_checkable
+class Holding(Protocol):
+    """A world that can read what several questions have in common once, for those of one plan or of one comparison."""
+
+    def hold(self) -> World: ...
 
 
 class Snapshot(Protocol):

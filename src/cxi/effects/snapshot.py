@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from cxi.canonical import Digest, digest, digest_bytes
-from cxi.effects.base import World
+from cxi.effects.base import Holding, World
 from cxi.values.base import Entry, EntryKind, Root
 
 Question: TypeAlias = tuple[str, ...]
@@ -45,7 +45,7 @@ class RecordingSnapshot:
     __slots__ = ("_answers", "_entries", "_reads", "_root", "_world")
 
     def __init__(self, world: World, root_path: str, case_sensitive: bool = True, normalizes: bool = False) -> None:
-        self._world = world
+        self._world = _hold(world)
         self._root = Root(root_path, self, case_sensitive, normalizes)
         self._answers: dict[Question, Answer] = {}
         self._entries: dict[str, Entry] = {}  # most questions: the answers to ("entry", path), by the path alone
@@ -105,7 +105,13 @@ def read_set_digest(reads: Mapping[Question, Digest]) -> Digest:
 
 def stale(reads: Mapping[Question, Digest], world: World) -> tuple[Question, ...]:
     """The questions that the world answers differently now, in the order in which they were asked."""
-    return tuple(question for question, before in reads.items() if _digest(ask(world, question)) != before)
+    held = _hold(world)
+    return tuple(question for question, before in reads.items() if _digest(ask(held, question)) != before)
+
+
+def _hold(world: World) -> World:
+    """The world for one pass of questions, where it has such a thing."""
+    return world.hold() if isinstance(world, Holding) else world
 
 
 def ask(world: World, question: Question) -> Answer:

@@ -22,7 +22,8 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from cxi.sinks.gitfolder import GitFolder
+from cxi.effects.base import World
+from cxi.sinks.gitfolder import GitFolder, Pass
 from cxi.sinks.plumbing import LIMIT, Plumbing
 from cxi.values.base import Entry, EntryKind
 
@@ -84,7 +85,20 @@ class DiskWorld:
         return data if len(data) <= LIMIT else None
 
     def git(self, repository: str, question: str, arguments: tuple[str, ...]) -> bytes | None:
-        return self._git.answer(repository, question, arguments)
+        return self._git.begin().answer(repository, question, arguments)
+
+    def hold(self) -> World:
+        """The same world for one pass of questions, in which what several of git's answers rest on is read once."""
+        return _Held(self, self._git.begin())
+
+
+class _Held:
+    """A world whose git is in one pass; the rest is the world's own."""
+
+    __slots__ = ("content", "entry", "git", "names")
+
+    def __init__(self, world: DiskWorld, begun: Pass) -> None:
+        self.entry, self.names, self.content, self.git = world.entry, world.names, world.content, begun.answer
 
 
 def case_rule(path: str) -> tuple[bool, bool]:

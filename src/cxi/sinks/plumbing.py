@@ -114,10 +114,20 @@ class Plumbing:
     def __init__(self, source: Mapping[str, str]) -> None:
         self.environment: Mapping[str, str] = {name: source[name] for name in _KEPT if name in source} | _SET
         self._given = _read_counted(source)
+        self._programs = _name_programs(self.environment.get("PATH", os.defpath)) if self._given is not None else ()
+        plain = {name: text for name, text in self.environment.items() if name not in (*_UNREAD, "HOME", "TMPDIR")}
+        self._plain = tuple(sorted(plain.items()))
 
     def find(self) -> ProgramFile | None:
         """The program, as it is now; None where there is none, or where nothing can be asked."""
-        return _find_git(self.environment.get("PATH", os.defpath)) if self._given is not None else None
+        for program in self._programs:
+            try:
+                status = os.stat(program)
+            except (OSError, ValueError):
+                continue
+            if stat.S_ISREG(status.st_mode) and os.access(program, os.X_OK):
+                return program, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        return None
 
     def ask(self, repository: str, question: str, arguments: tuple[str, ...], drivers: Sequence[str] = ()) -> bytes | None:
         """One question to a new process.
@@ -163,8 +173,7 @@ class Plumbing:
 
     def places(self, program: ProgramFile) -> Places | None:
         """Where this program's system-wide files are; None where it does not tell."""
-        kept = {name: text for name, text in self.environment.items() if name not in _UNREAD and name not in ("HOME", "TMPDIR")}
-        return _ask_places(program, tuple(sorted(kept.items())))
+        return _ask_places(program, self._plain)
 
 
 @lru_cache(maxsize=16)  # a program that is replaced is another one
@@ -226,19 +235,11 @@ def _read_counted(source: Mapping[str, str]) -> tuple[tuple[str, str], ...] | No
     return found if len(found) == len(pairs) else None
 
 
-def _find_git(path: str) -> ProgramFile | None:
-    """The `git` that a search path names; None where there is none, or where it depends on the folder that one stands in."""
-    for folder in path.split(os.pathsep):
-        if not os.path.isabs(folder):
-            return None
-        program = os.path.join(folder, "git")
-        try:
-            status = os.stat(program)
-        except (OSError, ValueError):
-            continue
-        if stat.S_ISREG(status.st_mode) and os.access(program, os.X_OK):
-            return program, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-    return None
+def _name_programs(path: str) -> tuple[str, ...]:
+    """Where a search path looks for `git`; it ends at a folder that depends on the one that someone stands in."""
+    folders = path.split(os.pathsep)
+    count = next((at for at, folder in enumerate(folders) if not os.path.isabs(folder)), len(folders))
+    return tuple(os.path.join(folder, "git") for folder in folders[:count])
 
 
 def _relabel(answer: bytes) -> bytes:

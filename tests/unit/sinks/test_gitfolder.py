@@ -143,20 +143,20 @@ def test_a_repository_of_another_owner_is_remembered_no_longer(repo, world):
 
 
 def test_the_owner_and_the_mode_of_the_folders_are_in_the_key(repo, world):
-    key = world._git._key(str(repo), ())
+    key = world._git.grounds.key(str(repo), ())
     assert key is not None
     assert key.folders[0][2:] == (repo.stat().st_mode, os.getuid(), repo.stat().st_gid)
     (repo / ".git").chmod(0o700)
-    assert world._git._key(str(repo), ()) != key
+    assert world._git.grounds.key(str(repo), ()) != key
 
 
 def test_another_program_is_another_key(repo, world, tmp_path):
-    key = world._git._key(str(repo), ())
+    key = world._git.grounds.key(str(repo), ())
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     (bin_folder / "git").symlink_to("/usr/bin/true")
     other = DiskWorld({"PATH": f"{bin_folder}:{os.environ['PATH']}", "HOME": str(repo.parent)})
-    assert other._git._key(str(repo), ()) != key
+    assert other._git.grounds.key(str(repo), ()) != key
 
 
 def test_the_system_wide_files_are_those_that_git_names():
@@ -187,5 +187,5 @@ def test_settings_that_change_how_files_are_compared_leave_that_to_git(repo, wor
 def test_a_git_folder_reads_in_the_environment_of_its_server(repo):
     given = {"PATH": os.environ["PATH"], "HOME": str(repo.parent)}
     folder = GitFolder(Plumbing(given | {"GIT_DIR": "elsewhere"}))
-    assert folder.answer(str(repo), "index", ()) is None
-    assert GitFolder(Plumbing(given)).answer(str(repo), "index", ())
+    assert folder.begin().answer(str(repo), "index", ()) is None
+    assert GitFolder(Plumbing(given)).begin().answer(str(repo), "index", ())
