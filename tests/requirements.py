@@ -346,6 +346,7 @@ PROMISES: Final = (
         (
             "tests/property/test_git_folder.py",
             "tests/unit/sinks/test_gitfolder.py",
+            "tests/unit/sinks/test_history.py",
             "tests/unit/sinks/test_index.py",
         ),
     ),

@@ -307,6 +307,7 @@ def test_no_question_to_git_runs_a_program_of_the_repository(repo):
         "symbolic": ("HEAD",),
         "resolve": ("HEAD",),
         "type": ("HEAD",),
+        "commit": ("HEAD",),
         "blob": ("HEAD:a.txt",),
         "ref-format": ("refs/heads/x",),
         "tree": ("HEAD",),

@@ -41,6 +41,7 @@ QUESTIONS: Final[MappingProxyType[str, tuple[str, ...]]] = MappingProxyType(
         "symbolic": ("symbolic-ref", "-q", "{0}"),
         "resolve": ("rev-parse", "--verify", "-q", "--end-of-options", "{0}"),
         "type": ("cat-file", "-t", "{0}"),
+        "commit": ("cat-file", "commit", "{0}"),
         "blob": ("cat-file", "blob", "{0}"),
         "ref-format": ("check-ref-format", "{0}"),
         "index": ("ls-files", "--stage", "-z"),

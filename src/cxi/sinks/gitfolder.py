@@ -5,6 +5,7 @@
 - `layout` and `config` are what git said, while all that every question rests on is the same (`cxi.sinks.ground`).
 - `index` and `index-flags` are in the bytes of the index (`cxi.sinks.index`); `modified` is the index against lstat(2)
   (`cxi.sinks.worktree`); `untracked` and `attributes` come of files of rules (`cxi.sinks.rules`).
+- Refs, commits and trees are read or known by their hashes (`cxi.sinks.history`).
 - Whatever is not plain - links, submodules, conflicts, settings that change how git compares, paths that are not in normal form -
   is git's to answer.
 
@@ -15,27 +16,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final
 
 from cxi.sinks.ground import Ground, Grounds, is_plain
+from cxi.sinks.history import tell_history
 from cxi.sinks.index import Index, Staged
 from cxi.sinks.look import look
 from cxi.sinks.plumbing import Plumbing
 from cxi.sinks.reading import Memory, Reading
 from cxi.sinks.rules import attributes, untracked
+from cxi.sinks.store import Objects, Store
+from cxi.sinks.untold import Told, Untold
 from cxi.sinks.worktree import Comparison
 
 MOST_COMPARED: Final = 1000  # files; beyond these git is quicker
 
-
-class Untold(Enum):
-    """The files do not tell; git has to."""
-
-    ASK = "ask"
-
-
-Told: TypeAlias = bytes | Untold | None
+_OF_HISTORY: Final = frozenset({"symbolic", "resolve", "type", "tree", "staged", "changed"})
 
 
 class GitFolder:
@@ -47,6 +43,7 @@ class GitFolder:
 
     def __init__(self, plumbing: Plumbing) -> None:
         self.plumbing, self.grounds, self.memory = plumbing, Grounds(plumbing), Memory()
+        self.objects: dict[str, Objects] = {}
 
     def begin(self) -> Pass:
         """A pass: several questions about one state."""
@@ -59,6 +56,7 @@ class Pass:
     def __init__(self, folder: GitFolder) -> None:
         self._folder = folder
         self._readings: dict[str, Reading] = {}
+        self._stores: dict[str, Store] = {}
 
     def answer(self, repository: str, question: str, arguments: tuple[str, ...]) -> bytes | None:
         """What git answers."""
@@ -66,7 +64,15 @@ class Pass:
         if reading is None:
             folder = self._folder
             reading = self._readings[repository] = Reading(folder.plumbing, folder.grounds, folder.memory, repository)
-        told = _tell(reading, reading.ground, question, arguments) if reading.ground is not None else Untold.ASK
+        if reading.ground is None:
+            return reading.ask(question, arguments)
+        if question in _OF_HISTORY:
+            store = self._stores.get(repository)
+            if store is None:
+                store = self._stores[repository] = Store(reading, self._folder.objects.setdefault(repository, Objects()))
+            told = tell_history(reading, store, question, arguments)
+        else:
+            told = _tell(reading, reading.ground, question, arguments)
         return reading.ask(question, arguments) if isinstance(told, Untold) else told
 
 
@@ -85,8 +91,8 @@ def _tell(reading: Reading, ground: Ground, question: str, arguments: tuple[str,
             return _modified(reading, ground, arguments)
         case "untracked", 1:
             return untracked(reading, ground, arguments[0])
-        case "attributes", count if count:
-            return attributes(reading, ground, arguments)
+        case (("attributes" | "attributes-staged"), count) if count:
+            return attributes(reading, ground, arguments, staged=question == "attributes-staged")
         case (("hooks-path" | "ref-format"), _):
             return reading.keep(ground, question, arguments)
         case _:

@@ -50,9 +50,9 @@ def untracked(reading: Reading, ground: Ground, path: str) -> bytes | None:
     return reading.keep(ground, question, (path,), files, way, only=name + b"\0")
 
 
-def attributes(reading: Reading, ground: Ground, paths: tuple[str, ...]) -> bytes | None:
-    """`git check-attr -z -a`, of some paths."""
-    question, repository = "attributes", reading.repository
+def attributes(reading: Reading, ground: Ground, paths: tuple[str, ...], *, staged: bool = False) -> bytes | None:
+    """`git check-attr -z -a`, of some paths; `--cached` where they are `staged`."""
+    question, repository = "attributes-staged" if staged else "attributes", reading.repository
     found, user = reading.index(), _user_file(reading, ground, "core.attributesfile", "attributes")
     if found is None or found[0].conflicts or user is None or not all(map(is_plain, paths)) or "attr.tree" in ground.settings:
         return reading.ask(question, paths)
@@ -60,21 +60,23 @@ def attributes(reading: Reading, ground: Ground, paths: tuple[str, ...]) -> byte
     rules = [f"{repository}/{name}" for name in names]
     shared = (ground.key.places.attributes, user, f"{repository}/.git/info/attributes")
 
-    def staged(fresh: bool) -> tuple[bytes | None, ...] | None:
-        """What the index has where the work tree has no such file: git reads that (gitattributes(5))."""
+    def indexed(fresh: bool) -> tuple[bytes | None, ...] | None:
+        """What git reads of the index: all, or what the work tree has no file for (gitattributes(5))."""
         present = reading.index(fresh=fresh)
         if present is None or present[0].conflicts:
             return None
         entries = [present[0].by_path.get(os.fsencode(name)) for name in names]
         return tuple(
-            entry.blob if entry is not None and is_absent(rule) else None for entry, rule in zip(entries, rules, strict=True)
+            entry.blob if entry is not None and (staged or is_absent(rule)) else None
+            for entry, rule in zip(entries, rules, strict=True)
         )
 
-    if all(map(is_absent, (*rules, *shared))) and staged(False) == (None,) * len(names):
+    files = shared if staged else (*rules, *shared)
+    if all(map(is_absent, files)) and indexed(False) == (None,) * len(names):
         return b""
-    if any(kind_of(rule) == stat.S_IFLNK for rule in rules):
+    if not staged and any(kind_of(rule) == stat.S_IFLNK for rule in rules):
         return reading.ask(question, paths)
-    return reading.keep(ground, question, paths, (*rules, *shared), staged, beside=(f"{repository}/.git/index",))
+    return reading.keep(ground, question, paths, files, indexed, beside=(f"{repository}/.git/index",))
 
 
 def _user_file(reading: Reading, ground: Ground, key: str, name: str) -> str | None:

@@ -75,6 +75,10 @@ ORDINARY = {
     "log": {},
     "branch": {},
     "diff_unstaged": {},
+    "diff_staged": {},
+    "commit": {"message": "m"},
+    "show": {"revision": "HEAD"},
+    "reset": {},
 }
 
 
