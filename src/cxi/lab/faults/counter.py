@@ -1,9 +1,10 @@
 """How often did it really happen? A sink of its own: a process with its own file, that knows nothing of CXI.
 
 - Run as `python -I -S counter.py SOCKET FILE`; it imports the standard library alone.
-- One request a connection: `EVENT CALL MODE`, one line. An effect is one line `EVENT CALL` appended to the file, in one write.
-- `do` answers `done` after the effect; `mute` does it and never answers; `late` answers `begun`, and does it only when the caller
-  has hung up, or is dead; `fail` does nothing and answers `failed`.
+- A request is a line, `EVENT CALL MODE`. An effect is one line `EVENT CALL` appended to the file, in one write.
+- `do` answers `done` after the effect. `mute` does it and never answers. `late` answers `begun`, and does it only when the caller
+  has hung up, or is dead. `fail` does nothing and answers `failed`. `count` does it and says nothing; `sync` asks, at the end,
+  whether all is written.
 """
 
 from __future__ import annotations
@@ -44,11 +45,12 @@ def _answer(connection: socket.socket, effects: int) -> None:
                 if mode == "late":
                     connection.sendall(b"begun\n")
                     connection.recv(1)
-                if mode != "fail":
+                if mode not in ("fail", "sync"):
                     os.write(effects, f"{event} {call}\n".encode())
                 if mode == "mute":
                     connection.recv(1)
-                connection.sendall(b"failed\n" if mode == "fail" else b"done\n")
+                if mode != "count":
+                    connection.sendall(b"failed\n" if mode == "fail" else b"done\n")
         except OSError:
             return
 

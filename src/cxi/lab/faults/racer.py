@@ -4,8 +4,8 @@
 
 - The plan is a JSON object: `address`, `instance`, `sink`, `name` of the keys, `first` and `count`, `seconds` (0: no end), `say`.
 - It says `ready`, waits for a line, and works. A key is tried once: who gets the lease launches and settles.
-- With `say` every answer is a line, `ANSWER CALL`, written when it was acknowledged. At the end one line of JSON tells how often
-  each answer came, and what the slowest and the middle consume took, in seconds.
+- With `say` every answer is a line, `ANSWER CALL`, written when it was acknowledged, and each effect is waited for. At the end one
+  line of JSON tells how often each answer came, and what the slowest and the middle consume took, in seconds.
 """
 
 from __future__ import annotations
@@ -56,10 +56,13 @@ def race(plan: Mapping[str, Any]) -> None:
                 sys.stdout.write(f"{said} {delivery.call}\n")
                 sys.stdout.flush()
             if isinstance(answer, Lease):
-                sink.sendall(f"/repo/{name} {answer.call} do\n".encode())
-                lines.readline()
+                sink.sendall(f"/repo/{name} {answer.call} {'do' if plan['say'] else 'count'}\n".encode())
+                if plan["say"]:
+                    lines.readline()
                 settle(ledger, answer, State.DONE, time.time())
         seconds = time.time() - began
+        sink.sendall(b"- - sync\n")
+        lines.readline()
     ledger.close()
     took.sort()
     figures = {"seconds": seconds, "worst": took[-1], "median": took[len(took) // 2]} if took else {"seconds": seconds}
