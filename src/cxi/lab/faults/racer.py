@@ -4,7 +4,7 @@
 
 - The plan is a JSON object: `address`, `instance`, `sink`, `name` of the keys, `first` and `count`, `seconds` (0: no end), `say`.
 - It says `ready`, waits for a line, and works. A key is tried once: who gets the lease launches and settles.
-- With `say` every answer is a line, `ANSWER CALL`, written when it was acknowledged, and each effect is waited for. At the end one
+- With `say` every answer is a line, `ANSWER CALL`, written when it was acknowledged, and waits for each effect. At the end one
   line of JSON tells how often each answer came, and what the slowest and the middle consume took, in seconds.
 """
 
