@@ -32,10 +32,11 @@ from cxi.config.model import Configuration, Server
 from cxi.effects import ADAPTERS
 from cxi.effects.base import World
 from cxi.effects.protect import ProtectedPaths, Protection, observe
-from cxi.errors import Code, ConfigError, LedgerError, NotStarted, OutcomeUnknown, Reason, Refused
+from cxi.errors import Code, ConfigError, NotStarted, OutcomeUnknown, Reason, Refused
 from cxi.gate import Gate, ToolPin
 from cxi.ledger.base import Receipt
-from cxi.ledger.sqlite import SqliteLedger
+from cxi.ledger.open import AnyLedger, address_of, open_ledger
+from cxi.log.checkpoint import CheckpointFile
 from cxi.log.key import load_key
 from cxi.log.opening import OpeningStore
 from cxi.manifest import Instant, Principal
@@ -177,7 +178,7 @@ class Guard:
         self,
         config: Configuration,
         *,
-        ledger: SqliteLedger,
+        ledger: AnyLedger,
         openings: OpeningStore,
         clock: Callable[[], Instant],
         entropy: Callable[[int], bytes],
@@ -200,7 +201,7 @@ class Guard:
         self._pins: dict[str, ToolPin] = {}
         self._signed = -1
         self.epoch = ledger.activate(self.config.tenant, self.config.digest, clock())
-        if not (config.state / CHECKPOINTS).exists():
+        if not (config.state / CHECKPOINTS).exists() or CheckpointFile(config.state / CHECKPOINTS).last(ledger.origin) is None:
             self.sign_head()  # from its first entries on: a log beside which no checkpoint is has lost it
         # INVARIANT (same-settings): a server that is started is judged in the very environment that it is started in.
         # What runs in process runs in this program's.
@@ -251,6 +252,8 @@ class Guard:
         environ: Mapping[str, str] | None = None,
         world: World | None = None,
         case: tuple[bool, bool] | None = None,
+        ledger: str = "",
+        activate: bool = False,
     ) -> Self:
         """Open a configuration file.
 
@@ -262,32 +265,38 @@ class Guard:
             environ: The environment that references are put in from; the process's own if not given.
             world: What the gate sees the world through; the disk if not given.
             case: (case-sensitive, normalizes) of the root's file system; found out if not given.
+            ledger: The address of a ledger of many gateways, in place of `CXI_LEDGER` and the configuration's.
+            activate: Whether these files are put in force though gateways at work run under others.
 
         Raises:
-            ConfigError: with every problem of every file.
+            ConfigError: with every problem of every file; or where other gateways at work run under other files.
             LedgerError: where the state folder cannot be used.
         """
         environ = os.environ if environ is None else environ
         config = load(Path(path), environ=environ)
         state = config.state
         load_key(state)  # made before anything else, or refused
-        ledger = SqliteLedger(state / LEDGER, instance=entropy(8).hex(), now=clock())
-        try:
+        address = address_of(config.ledger, environ, ledger)
+        opened = open_ledger(address, state, tenant=config.tenant, instance=entropy(8).hex(), clock=clock)
+        with ExitStack() as undo:
+            undo.callback(opened.close)
+            if activate:
+                opened.activate(config.tenant, config.digest, clock(), explicit=True)
             openings = OpeningStore(state / OPENINGS)
-        except LedgerError:
-            ledger.close()
-            raise
-        return cls(
-            config,
-            ledger=ledger,
-            openings=openings,
-            clock=clock,
-            entropy=entropy,
-            executors=executors or {},
-            environ=environ,
-            world=world,
-            case=case,
-        )
+            undo.callback(openings.close)
+            found = cls(
+                config,
+                ledger=opened,
+                openings=openings,
+                clock=clock,
+                entropy=entropy,
+                executors=executors or {},
+                environ=environ,
+                world=world,
+                case=case,
+            )
+            undo.pop_all()
+        return found
 
     @property
     def launches(self) -> Mapping[str, Launching]:

@@ -1,4 +1,4 @@
-"""The primary is killed under load and its synchronous standby is promoted: no acknowledged consume is lost, none happens twice."""
+"""The primary is killed under load and its synchronous standby is promoted: no acknowledged consume is lost, none doubles."""
 
 from __future__ import annotations
 

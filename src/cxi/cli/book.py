@@ -8,14 +8,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from cxi.canonical import Digest, JsonValue
+from cxi.canonical import Digest, JsonValue, canonicalize
 from cxi.config.model import Configuration
 from cxi.errors import LedgerError
 from cxi.guard import CHECKPOINTS, LEDGER, OPENINGS
+from cxi.ledger.open import address_of, open_ledger
 from cxi.ledger.replay import Replay
 from cxi.ledger.sqlite import SqliteLedger
 from cxi.log.chain import Verified, fold, verify_all
@@ -24,7 +25,7 @@ from cxi.log.entry import ChainedEntry, EntryType, LogEntry
 from cxi.log.envelope import export_public, key_id
 from cxi.log.export import write_export
 from cxi.log.finding import Broken, Finding, FindingKind
-from cxi.log.key import first_key, load_key, read_introductions
+from cxi.log.key import first_key, load_key, read_introductions, trusted_keys
 from cxi.log.note import write_note
 from cxi.log.opening import OpeningStore
 from cxi.log.proof import consistency, inclusion
@@ -32,6 +33,9 @@ from cxi.log.receipt import issue
 from cxi.log.rotation import Rotated, rotate
 from cxi.log.succession import read_introduction
 from cxi.log.tree import write_digest
+
+if TYPE_CHECKING:
+    from cxi.ledger.postgres import PostgresLedger
 
 
 def _silently(items: Iterable[Any], _total: int) -> Iterable[Any]:
@@ -57,12 +61,14 @@ class Book:
     """What a command reads and writes of a configuration's state."""
 
     def __init__(self, config: Configuration) -> None:
-        if not (config.state / LEDGER).exists():
+        address = address_of(config.ledger, os.environ)
+        if not address and not (config.state / LEDGER).exists():
             raise LedgerError(f"no ledger in `{config.state}` yet: nothing has run under this configuration")
         self.config = config
         self._key = load_key(config.state)
         self._file = CheckpointFile(config.state / CHECKPOINTS)
-        self.ledger = SqliteLedger(config.state / LEDGER, instance="cli-" + os.urandom(4).hex(), now=time.time())
+        instance = "cli-" + os.urandom(8).hex()
+        self.ledger = open_ledger(address, config.state, tenant=config.tenant, instance=instance, clock=time.time, beats=False)
         self._openings = OpeningStore(config.state / OPENINGS)
         self.progress: Callable[[Iterable[Any], int], Iterable[Any]] = _silently
 
@@ -72,7 +78,7 @@ class Book:
 
     def count(self) -> int:
         """How many entries the log has."""
-        return self.ledger.head(time.time()).size
+        return self.ledger.stats(self.config.tenant).entries
 
     def opened(self, commitment: Digest) -> JsonValue:
         """A commitment's value, or None where its opening is gone."""
@@ -81,7 +87,12 @@ class Book:
 
     def checkpoints(self) -> tuple[Mapping[str, JsonValue], ...]:
         """The signed checkpoints, in order."""
-        return self._file.read()
+        kept = self._file.read()
+        if isinstance(self.ledger, SqliteLedger):
+            return kept
+        # What other hosts signed, and what this one did before its file was lost.
+        known = {canonicalize(envelope) for envelope in kept}
+        return (*kept, *(one for one in self.ledger.checkpoints() if isinstance(one, Mapping) and canonicalize(one) not in known))
 
     def signers(self) -> list[Key]:
         """The keys of this installation, the first one's first."""
@@ -99,6 +110,7 @@ class Book:
 
     def rotate(self, reason: str) -> Rotated:
         """Let a new key take the place of the present one."""
+        self.ledger.head(time.time())  # a ledger of many writers gives this one a chain
         answer = rotate(self.config.state, self._file, self.ledger, time.time(), person=getpass.getuser(), reason=reason)
         self._key = load_key(self.config.state)
         return answer
@@ -118,6 +130,8 @@ class Book:
             others: Checkpoints that somebody kept elsewhere.
             show: Is shown each leaf of the log's tree.
         """
+        if not isinstance(self.ledger, SqliteLedger):
+            return self._verify_chains(self.ledger, others, show)
         standing = self.ledger.standing()
         replay = Replay(standing.head)
         checkpoints = self.checkpoints()
@@ -128,6 +142,24 @@ class Book:
             detail = f"{standing.head} entries, and no checkpoint in `{CHECKPOINTS}`: nobody vouches for any of them"
             findings.append(Finding(FindingKind.UNSIGNED, 0, detail))
         findings.extend(replay.differences(standing))
+        return Broken(tuple(findings)) if findings else answer
+
+    def _verify_chains(
+        self, ledger: PostgresLedger, others: Sequence[JsonValue], show: Callable[[bytes], None] | None
+    ) -> Verified | Broken:
+        """The same over the chains of all writers; `show` is shown the leaves of this host's chain that a receipt is about."""
+        checkpoints = self.checkpoints()
+        sizes = ledger.sizes()
+        rows = {name: self.progress(ledger.stored(origin=name), size) for name, size in sizes.items()}
+        keys = [first_key(self.config.state), *trusted_keys(self.config.state)]
+        introductions = read_introductions(self.config.state)
+        answer = fold(verify_all(rows, [*checkpoints, *others], keys, introductions=introductions, show=show))
+        findings = list(answer.findings) if isinstance(answer, Broken) else []
+        total: int = sum(sizes.values())
+        if total and not checkpoints:
+            detail = f"{total} entries, and no checkpoint of any: nobody vouches for them"
+            findings.append(Finding(FindingKind.UNSIGNED, 0, detail))
+        findings.extend(ledger.differences())
         return Broken(tuple(findings)) if findings else answer
 
     def policy_text(self, id: str) -> str:

@@ -65,6 +65,8 @@ KEYS: Final = (
     "grants",
     "mode",
     "state",
+    "tenant",
+    "ledger",
     "idempotency_key",
 )
 REQUIRED: Final = ("version", "agent", "root", "servers")
@@ -72,6 +74,8 @@ VERSION: Final = 1
 TENANT: Final = "local"
 LOCK: Final = "cxi.lock"
 _ACTION: Final = re.compile(r'"tool:([^"]+)"')
+# No password: the file is read by more than the gateway.
+_LEDGER: Final = re.compile(r"postgres(?:ql)?://(?:[^:@/?#]+@)?[^@?#]*/[^/@?#]+(?:\?(?!.*(?i:password))[^#]*)?")
 META_KEY: Final = re.compile(r"(?:[A-Za-z](?:[A-Za-z0-9.-]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 # Files of clients that start servers or hooks: whoever writes them chooses what runs beside the gate.
 CLIENT_FILES: Final = (
@@ -124,7 +128,7 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
     root = _read_root(reader, record, folder)
     mode = _read_mode(reader, record)
     state = _read_state(reader, record, folder, root, file, environ)
-    user, meta_key = _read_user(reader, record), _read_meta_key(reader, record)
+    (tenant, ledger), user, meta_key = _read_ledger(reader, record), _read_user(reader, record), _read_meta_key(reader, record)
     known = known_words()
     servers = read_servers(reader, record["servers"], Surroundings(folder, root, environ), known) if "servers" in record else {}
     parts = _Parts(
@@ -194,7 +198,7 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
         version=VERSION,
         agent=agent,
         agents=agents,
-        tenant=TENANT,
+        tenant=tenant,
         user=user,
         root=root,
         servers=MappingProxyType(started),
@@ -212,6 +216,7 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None, pinned: bool =
         standing=standing,
         mode=mode,
         state=state,
+        ledger=ledger,
         idempotency_meta_key=meta_key,
         lock=lock,
         lock_file=folder / LOCK,
@@ -262,6 +267,16 @@ def _read_mode(reader: Reader, record: Mapping[str, Node]) -> Mode:
     else:
         reader.word(node, "`mode`", map(str, Mode))
     return Mode.ENFORCE
+
+
+def _read_ledger(reader: Reader, record: Mapping[str, Node]) -> tuple[str, str]:
+    """Whose ledger rows these are, and the address of a ledger of many gateways, or empty."""
+    tenant = (reader.name(record["tenant"], "`tenant`") if "tenant" in record else None) or TENANT
+    ledger = (reader.text(record["ledger"], "`ledger`") if "ledger" in record else None) or ""
+    if ledger and not _LEDGER.fullmatch(ledger):
+        mend = "write `postgresql://USER@HOST/DATABASE`; the password belongs into a password file (`PGPASSFILE`)"
+        reader.note(record["ledger"].problem("`ledger` is not the address of a PostgreSQL database without a password", mend))
+    return tenant, ledger
 
 
 def _read_state(

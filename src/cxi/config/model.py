@@ -184,6 +184,7 @@ class Configuration:
         standing: Grants that need no task.
         mode: How much CXI decides.
         state: The folder for ledger, log and keys, outside the root.
+        ledger: The address of a ledger of many gateways, without a password; empty for the file in the state folder.
         idempotency_meta_key: The `_meta` key that carries an idempotency key.
         lock: The pins, or None where there is no lock file yet.
         lock_file: Where the lock is.
@@ -214,6 +215,7 @@ class Configuration:
     standing: tuple[Grant, ...]
     mode: Mode
     state: Path
+    ledger: str
     idempotency_meta_key: str
     lock: Lock | None
     lock_file: Path

@@ -261,6 +261,8 @@ def config_schema() -> Schema:
         "grants": grants,
         "mode": _word([*map(str, Mode)]),
         "state": _TEXT,
+        "tenant": name,
+        "ledger": {"type": "string", "pattern": "^postgres(ql)?://"},
         "idempotency_key": _TEXT,
     }
     if set(properties) != set(TOP_KEYS):  # INVARIANT (same-keys): the schema knows what the reader knows

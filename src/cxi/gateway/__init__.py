@@ -15,6 +15,8 @@ def serve(
     task: str | None = None,
     stdin: BinaryIO | None = None,
     stdout: BinaryIO | None = None,
+    ledger: str = "",
+    activate: bool = False,
 ) -> int:
     """Run the gateway over stdio until the client is done; see `cxi.gateway.service`.
 
@@ -24,6 +26,8 @@ def serve(
         task: The task to start with them.
         stdin: Where the client writes; the standard input if not given.
         stdout: Where the client reads; the standard output if not given.
+        ledger: The address of a ledger of many gateways, in place of `CXI_LEDGER` and the configuration's.
+        activate: Whether these files are put in force though gateways at work run under others.
 
     Returns:
         The exit code, 0.
@@ -34,5 +38,5 @@ def serve(
     """
     from cxi.gateway.service import run  # noqa: PLC0415  # asyncio and the relay load only where they are needed
 
-    run(config_path, request=request, task=task, stdin=stdin, stdout=stdout)
+    run(config_path, request=request, task=task, stdin=stdin, stdout=stdout, ledger=ledger, activate=activate)
     return 0

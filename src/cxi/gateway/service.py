@@ -49,6 +49,8 @@ def run(
     task: str | None = None,
     stdin: BinaryIO | None = None,
     stdout: BinaryIO | None = None,
+    ledger: str = "",
+    activate: bool = False,
 ) -> None:
     """Run the gateway over stdio until the client is done.
 
@@ -58,6 +60,8 @@ def run(
         task: The task to start with them.
         stdin: Where the client writes; the standard input if not given.
         stdout: Where the client reads; the standard output if not given.
+        ledger: The address of a ledger of many gateways, in place of `CXI_LEDGER` and the configuration's.
+        activate: Whether these files are put in force though gateways at work run under others.
 
     Raises:
         ConfigError: something is wrong with the configuration, or with the names that the servers' tools would have.
@@ -66,7 +70,12 @@ def run(
     if task is not None and request is None:
         raise ConfigError(Problem("command line", 0, "a task is started with a request", "give `--request` too"))
     _hold_standard_descriptors()
-    with _input(stdin) as source, _apart(stdout) as out, Guard.open(config_path) as guard, _settled_memory():
+    with (
+        _input(stdin) as source,
+        _apart(stdout) as out,
+        Guard.open(config_path, ledger=ledger, activate=activate) as guard,
+        _settled_memory(),
+    ):
         asyncio.run(relay_stdio(guard, request, task, source, out))
 
 

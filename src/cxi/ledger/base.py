@@ -305,10 +305,11 @@ class Stats:
 class Ledger(Protocol):
     """The one store of what has been used. All methods raise `LedgerError` where the storage fails: the gate refuses."""
 
-    def activate(self, tenant: str, digest: Digest, now: Instant) -> tuple[int, Digest]:
+    def activate(self, tenant: str, digest: Digest, now: Instant, *, explicit: bool = False) -> tuple[int, Digest]:
         """Make these policies, contracts, declassifiers and pins the tenant's epoch.
 
-        The counter rises exactly if the digest differs from the present epoch's. Logged as EPOCH.
+        The counter rises exactly if the digest differs from the present epoch's. Logged as EPOCH. A ledger of several hosts does
+        so only where no other gateway is at work, or a person said `explicit`; else it raises `ConfigError`.
 
         Returns:
             The epoch in force.

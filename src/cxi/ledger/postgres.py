@@ -27,13 +27,14 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, LiteralString, cast
 
 import orjson
 import psycopg
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from cxi.canonical import Digest, JsonValue, canonicalize, digest_bytes
@@ -58,8 +59,9 @@ from cxi.ledger.spending import (
 )
 from cxi.log.checkpoint import CheckpointFile, Head, claimed
 from cxi.log.commitment import SALT_BYTES, commit
-from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry, milliseconds, read_entry
+from cxi.log.entry import ChainedEntry, EntryType, LogEntry, Stored, milliseconds, read_entry
 from cxi.log.finding import Finding
+from cxi.log.signing import sign_next
 from cxi.manifest import Instant, Manifest
 
 # Faults become `LedgerError`; nothing is written to standard error beside.
@@ -108,6 +110,7 @@ class PostgresLedger:
         self._conninfo = complete(conninfo)
         self._instance = instance
         self._checkpoints = checkpoints
+        self._host = host
         self._clock = clock
         self._grace = grace
         self._hashes: dict[int, tuple[str, bytes]] = {}  # of admissions that this ledger leased, by seq
@@ -518,6 +521,11 @@ class PostgresLedger:
             str(row[0]) for row in self._rows("SELECT origin FROM cxi.chain WHERE tenant = %s ORDER BY id", (self._tenant,))
         )
 
+    def sizes(self) -> Mapping[str, int]:
+        """How many entries each chain of this tenant has, by its name."""
+        query: LiteralString = "SELECT origin, seq FROM cxi.chain WHERE tenant = %s AND seq > 0 ORDER BY id"
+        return {str(origin): int(seq) for origin, seq in self._rows(query, (self._tenant,))}
+
     def entries(self, start: int = 1, origin: str = "") -> Iterator[ChainedEntry]:
         """See `Ledger.entries`: of one chain, or of all of the tenant's, in the order in which they were written.
 
@@ -539,6 +547,18 @@ class PostgresLedger:
             yield from rows
             start = int(rows[-1][1]) + 1
 
+    def stored(self, start: int = 1, origin: str = "") -> Iterator[Stored]:
+        """One chain as it is stored, from one seq on, in order: whatever the rows hold. This writer's, where none is named."""
+        rows = self._rows("SELECT id FROM cxi.chain WHERE tenant = %s AND origin = %s", (self._tenant, origin or self.origin))
+        query: LiteralString = (
+            "SELECT seq, previous, hash, content FROM cxi.log WHERE chain = %s AND seq >= %s ORDER BY seq LIMIT %s"
+        )
+        for (chain,) in rows:
+            while page := self._rows(query, (chain, start, _PAGE)):
+                for seq, previous, stated, content in page:
+                    yield Stored(seq, named(previous), named(stated), content.encode())
+                start = page[-1][0] + 1
+
     def entries_of(self, call: str) -> tuple[ChainedEntry, ...]:
         """What the log tells of one call, in order."""
         query: LiteralString = "SELECT seq, previous, content FROM cxi.log WHERE tenant = %s AND call = %s ORDER BY place"
@@ -546,11 +566,42 @@ class PostgresLedger:
 
     def head(self, now: Instant) -> Head:
         """The head of this writer's chain, made durable first: what a checkpoint may vouch for."""
-        if self._line.chain is None:
-            return Head("", 0, GENESIS, milliseconds(now) / 1000)
         # A durable transaction that writes: what rode before it is on the disk when it returns.
         row = _only(self._act("SELECT seq, hash FROM cxi.resume(%s, %s, 0)"))
         return Head(self._line.origin, row[0], named(row[1]), milliseconds(now) / 1000)
+
+    def sign_head(self, key: Ed25519PrivateKey, now: Instant, *, after: Ed25519PublicKey | None = None) -> Head:
+        """Vouch for this writer's head, and for those of its host's chains that nobody writes any more.
+
+        As `cxi.log.signing.sign_next` says: only of a chain that follows from its last checkpoint. The checkpoints are kept beside
+        the key and in the database.
+
+        Raises:
+            LedgerError: where a chain does not follow, the last checkpoint is another key's, or the storage fails.
+        """
+        if self._checkpoints is None:
+            raise LedgerError("this ledger was opened without a place for its checkpoints")
+        file, time = CheckpointFile(self._checkpoints), milliseconds(now) / 1000
+        own = self.head(now)
+        left = self._rows(
+            "SELECT origin, seq FROM cxi.chain c WHERE tenant = %s AND host = %s AND NOT open AND seq > 0"
+            " AND NOT EXISTS (SELECT 1 FROM cxi.checkpoint k WHERE k.chain = c.id AND k.size >= c.seq)",
+            (self._tenant, self._host),
+        )
+        for origin in [*(str(row[0]) for row in left if row[0] != own.origin), own.origin]:
+            own = sign_next(file, origin, partial(self.stored, origin=origin), key, time, sync=lambda: None, after=after)
+            envelope = canonicalize(file.last(origin)).decode()
+            with self._pool.connection() as connection:
+                connection.execute(
+                    "SELECT cxi.keep(id, %s, %s) FROM cxi.chain WHERE tenant = %s AND origin = %s",
+                    (own.size, envelope, self._tenant, origin),
+                )
+        return own
+
+    def checkpoints(self) -> tuple[JsonValue, ...]:
+        """The signed heads of all hosts, as the database keeps them: it vouches for none of them."""
+        rows = self._rows("SELECT envelope FROM cxi.checkpoint WHERE tenant = %s ORDER BY chain, size", (self._tenant,))
+        return tuple(orjson.loads(row[0]) for row in rows)
 
     def differences(self) -> tuple[Finding, ...]:
         """Where the ledger's rows are not what its log tells (`cxi.ledger.replay`), all chains together."""
@@ -773,10 +824,3 @@ def _only(row: Row | None) -> Row:
 
 def _content(kind: EntryType, call: str, session: str, body: Mapping[str, JsonValue], now: Instant) -> str:
     return canonicalize(LogEntry(kind, call, session, body).to_json(now)).decode()
-
-
-def head_key(key: Ed25519PrivateKey) -> str:
-    """The name of a host by the key that signs its log."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: PLC0415
-
-    return digest_bytes(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))

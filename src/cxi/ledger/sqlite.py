@@ -91,7 +91,14 @@ class SqliteLedger:
 
     # --- epochs and sessions -------------------------------------------------------------------------------------------
 
-    def activate(self, tenant: str, digest: Digest, now: Instant) -> tuple[int, Digest]:
+    def activate(
+        self,
+        tenant: str,
+        digest: Digest,
+        now: Instant,
+        *,
+        explicit: bool = False,  # noqa: ARG002  # on one host, whoever starts says it
+    ) -> tuple[int, Digest]:
         """See `Ledger.activate`."""
         with self._store.durable() as database:
             row = database.execute("SELECT counter, digest FROM epoch WHERE tenant = ?", (tenant,)).fetchone()

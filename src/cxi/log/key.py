@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from cxi.canonical import JsonValue
-from cxi.errors import LedgerError
+from cxi.errors import LedgerError, MalformedError
 from cxi.log.checkpoint import CheckpointFile
-from cxi.log.envelope import export_public, key_id
+from cxi.log.envelope import export_public, key_id, read_public
 from cxi.log.finding import Broken
 from cxi.log.succession import latest, read_introduction
 
@@ -29,6 +29,7 @@ PRIVATE_NAME: Final = "signing-key.pem"
 PUBLIC_NAME: Final = "signing-key.pub.pem"
 NEXT_NAME: Final = "signing-key.next.pem"
 INTRODUCTIONS: Final = "introductions.jsonl"
+TRUSTED: Final = "trusted-keys"
 
 
 def load_key(folder: Path) -> Ed25519PrivateKey:
@@ -69,6 +70,21 @@ def promote_next(folder: Path) -> None:
     except OSError as error:
         raise _fault(folder / NEXT_NAME, error) from error
     load_key(folder)
+
+
+def trusted_keys(folder: Path) -> tuple[Ed25519PublicKey, ...]:
+    """The first keys of other hosts that write the same ledger, as a person put them into `trusted-keys/*.pem`.
+
+    Raises:
+        LedgerError: where one cannot be read.
+    """
+    found = []
+    for path in sorted((folder / TRUSTED).glob("*.pem")):
+        try:
+            found.append(read_public(path.read_bytes()))
+        except (OSError, MalformedError) as error:
+            raise LedgerError(f"`{path}` is no public key in PEM") from error
+    return tuple(found)
 
 
 def read_introductions(folder: Path) -> tuple[Mapping[str, JsonValue], ...]:
