@@ -119,22 +119,3 @@ def test_a_configuration_of_another_tenant_is_refused(tmp_path: Path, environ: d
     config.write_text(config.read_text() + "tenant: acme\n")
     cli(config, environ, "lock")
     assert "acme" in cli(config, environ, "gateway", code=3)
-
-
-@pytest.mark.parametrize(
-    ("address", "good"),
-    [
-        ("postgresql://gateway@db/cxi", True),
-        ("postgresql://gateway@db1,db2:5433/cxi?sslmode=verify-full", True),
-        ("postgresql://gateway:secret@db/cxi", False),
-        ("postgresql://db/cxi?password=secret", False),
-        ("sqlite:///x", False),
-    ],
-)
-def test_the_configuration_names_the_ledger_and_holds_no_password(
-    tmp_path: Path, environ: dict[str, str], address: str, good: bool
-) -> None:
-    config = real_gateway.configure(tmp_path, "act-odd", environ)
-    config.write_text(config.read_text() + f"ledger: {address}\n")
-    shown = cli(config, environ, "check", code=0 if good else 2)
-    assert good or "ledger" in shown
