@@ -500,6 +500,28 @@ PROMISES: Final = (
         ("tests/unit/lab/test_ledger_faults.py",),
     ),
     Promise(
+        "ledger.many-gateways",
+        "ledger-postgresql.md",
+        "gateways on several hosts share one ledger: the same answers, and a cut connection is answered truly or not at all",
+        (
+            "tests/unit/ledger/test_postgres_ledger.py",
+            "tests/unit/ledger/test_ledger.py",
+            "tests/e2e/test_gateway_over_postgres.py",
+        ),
+    ),
+    Promise(
+        "ledger.failover",
+        "ledger-postgresql.md",
+        "a primary that is killed under load loses no acknowledged consume to its synchronous standby, and none happens twice",
+        ("tests/e2e/test_postgres_failover.py",),
+    ),
+    Promise(
+        "ledger.tenants-apart",
+        "ledger-postgresql.md",
+        "of another tenant's rows nothing is seen, spent, revoked or released, with raw SQL neither",
+        ("tests/attacks/test_tenants_apart.py",),
+    ),
+    Promise(
         "ledger.one-sync",
         "ledger-and-log.md",
         "exactly one sync before the sink runs",

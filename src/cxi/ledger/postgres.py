@@ -573,8 +573,8 @@ class PostgresLedger:
     def sign_head(self, key: Ed25519PrivateKey, now: Instant, *, after: Ed25519PublicKey | None = None) -> Head:
         """Vouch for this writer's head, and for those of its host's chains that nobody writes any more.
 
-        As `cxi.log.signing.sign_next` says: only of a chain that follows from its last checkpoint. The checkpoints are kept beside
-        the key and in the database.
+        As `cxi.log.signing.sign_next` says: only of a chain that follows from its last checkpoint. The checkpoints are kept
+        beside the key and in the database.
 
         Raises:
             LedgerError: where a chain does not follow, the last checkpoint is another key's, or the storage fails.

@@ -40,6 +40,16 @@ def test_a_right_configuration_is_read(place):
     assert set(config.surfaces) == set(config.contracts)
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["postgresql://gateway@db/cxi", "postgres://db1,db2:5433/cxi?sslmode=verify-full", "postgresql:///cxi?host=/run/pg"],
+)
+def test_a_ledger_of_many_gateways_is_named_without_a_password(place, address: str) -> None:
+    place.change("mode: enforce", f"ledger: {address}\ntenant: acme")
+    config = place.load()
+    assert (config.ledger, config.tenant) == (address, "acme")
+
+
 # One row a fault: what is replaced, by what (`#!` marks the line that is to be named).
 FAULTS = {
     "unknown key": ("mode: enforce", "modus: enforce #!"),
@@ -60,6 +70,10 @@ FAULTS = {
     "mode shadow": ("mode: enforce", "mode: shadow #!"),
     "unknown mode": ("mode: enforce", "mode: open #!"),
     "state inside the root": ("mode: enforce", "state: repo/state #!"),
+    "a tenant with a blank": ("mode: enforce", "tenant: the tenant #!"),
+    "a ledger of another kind": ("mode: enforce", "ledger: sqlite:///x #!"),
+    "a ledger with a password": ("mode: enforce", "ledger: postgresql://gateway:secret@db/cxi #!"),
+    "a ledger with a password behind": ("mode: enforce", "ledger: postgresql://db/cxi?password=secret #!"),
     "server name with capitals": ("  ci:\n", "  CI: #!\n"),
     "server without a command": ("    command: [sh]\n", ""),
     "command as text": ("command: [sh]", "command: sh #!"),

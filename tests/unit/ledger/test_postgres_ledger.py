@@ -1,4 +1,4 @@
-"""What only the PostgreSQL ledger does: cut connections, writers on several hosts, the server's clock, several gateways' epochs."""
+"""What only the PostgreSQL ledger does: cut connections, writers on several hosts, the server's clock, several gateways."""
 
 from __future__ import annotations
 
