@@ -25,10 +25,18 @@ def test_the_spans_that_hold_a_number_are_found_and_no_others(spans, value):
 @given(st.lists(st.text(alphabet="ab", min_size=1, max_size=4), max_size=6), texts)
 def test_the_texts_at_the_start_at_the_end_and_inside_are_found_and_no_others(keys, value):
     table = {key: (position,) for position, key in enumerate(keys)}
+    table |= {"c" * length: tuple(range(1000 * length, 1000 * length + 900)) for length in (1, 2)}  # many others
     for find, holds in ((_starts, str.startswith), (_ends, str.endswith), (_inside, str.__contains__)):
         found = []
         find(table)(value, found)
-        assert set(found) == {position for key, (position,) in table.items() if holds(value, key)}
+        assert set(found) == {position for key, positions in table.items() for position in positions if holds(value, key)}
+
+
+@given(st.lists(st.text(alphabet="ab", min_size=1, max_size=4), max_size=6), texts)
+def test_of_few_policies_none_is_missed_by_the_text_inside(keys, value):
+    found = []
+    _inside({key: (position,) for position, key in enumerate(keys)})(value, found)
+    assert set(found) >= {keys.index(key) for key in keys if key in value and keys.count(key) == 1}
 
 
 @example("a", ["a", "a"])  # the first piece and the last may not overlap

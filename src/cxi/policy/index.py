@@ -255,8 +255,12 @@ def _ends(table: _Table) -> Callable[[str, list[int]], None]:
 
 def _inside(table: _Table) -> Callable[[str, list[int]], None]:
     lengths = sorted({len(text) for text in table})
+    every = tuple({position for positions in table.values() for position in positions})
 
     def add(value: str, found: list[int]) -> None:
+        if len(value) * len(lengths) > len(every):  # a long text, or few policies: each is looked at
+            found.extend(every)
+            return
         for length in lengths:
             for start in range(len(value) - length + 1):
                 hit = table.get(value[start : start + length])
