@@ -27,6 +27,7 @@ from cxi.sinks.gitfolder import GitFolder, Pass
 from cxi.sinks.plumbing import LIMIT, Plumbing
 from cxi.values.base import Entry, EntryKind
 
+_CHUNK: Final = 1024 * 1024  # bytes
 _NOTHING: Final = Entry(EntryKind.ABSENT)
 
 
@@ -76,8 +77,10 @@ class DiskWorld:
             status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode) or status.st_size > LIMIT:
                 return None
-            with os.fdopen(os.dup(file), "rb") as stream:
-                data = stream.read(LIMIT + 1)
+            data = os.read(file, status.st_size + 1)
+            # A file of the kernel's tells no size, and one that is written to meanwhile another one.
+            while len(data) <= LIMIT and (more := os.read(file, _CHUNK)):
+                data += more
         except OSError:
             return None
         finally:
