@@ -27,9 +27,11 @@ def contention(ground: Ground, plan: Plan) -> Iterator[Tally]:
     how = f"{plan.processes} processes, {'until every key is tried' if plan.consumes else f'{seconds:g} s'}"
     with site(ground, "contention", how=how) as at:
         plan.report(f"contention: {how}")
+        pace, count = at.folder / "pace", plan.consumes or 1_000_000_000
+        pace.write_bytes(bytes(8 * plan.processes))
         runners = [
-            Runner(at, f"racer-{number}", name="key", count=plan.consumes or 1_000_000_000, seconds=seconds)
-            for number in range(plan.processes)
+            Runner(at, f"racer-{lane}", name="key", count=count, seconds=seconds, pace=pace, lane=lane)
+            for lane in range(plan.processes)
         ]
         for runner in runners:
             runner.go()

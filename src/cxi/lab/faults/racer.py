@@ -2,7 +2,9 @@
 
     python -m cxi.lab.faults.racer PLAN
 
-- The plan is a JSON object: `address`, `instance`, `sink`, `name` of the keys, `first` and `count`, `seconds` (0: no end), `say`.
+- The plan is a JSON object: `address`, `instance`, `sink`, `name` of the keys, `first` and `count`, `seconds` (0: no end), `say`,
+  `pace` and `lane`.
+- With `pace`, a file that all racers share, none is more than `AHEAD` keys before the slowest: every key is really raced for.
 - It says `ready`, waits for a line, and works. A key is tried once: who gets the lease launches and settles.
 - With `say` every answer is a line, `ANSWER CALL`, written when it was acknowledged, and waits for each effect. At the end one
   line of JSON tells how often each answer came, and what the slowest and the middle consume took, in seconds.
@@ -11,15 +13,36 @@
 from __future__ import annotations
 
 import json
+import mmap
 import socket
 import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from cxi.lab.faults.delivery import LIFE, TENANT, Delivery, place, settle, told
 from cxi.ledger.base import Lease, State
+
+AHEAD: Final = 32  # keys
+OVER: Final = 2**63  # where a racer is that has come to its end
+
+
+class Pace:
+    """How far each racer is, 8 bytes each in a shared file."""
+
+    def __init__(self, file: Path, lane: int) -> None:
+        self._lane = lane
+        with file.open("r+b") as opened:
+            self._memory = mmap.mmap(opened.fileno(), 0)
+        self._lanes = memoryview(self._memory).cast("Q")
+
+    def keep(self, number: int) -> None:
+        """Say how far this racer is, and wait for those that are too far behind."""
+        self._lanes[self._lane] = number
+        while number != OVER and number - min(self._lanes) > AHEAD:
+            time.sleep(0.0005)
 
 
 def race(plan: Mapping[str, Any]) -> None:
@@ -28,6 +51,7 @@ def race(plan: Mapping[str, Any]) -> None:
     epoch = ledger.epoch(TENANT)
     if epoch is None:
         raise AssertionError("a site has an epoch")
+    pace = Pace(Path(plan["pace"]), plan["lane"]) if plan["pace"] else None
     answers: Counter[str] = Counter()
     took: list[float] = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sink:
@@ -39,6 +63,8 @@ def race(plan: Mapping[str, Any]) -> None:
         began = time.time()
         for number in range(plan["first"], plan["first"] + plan["count"]):
             now = time.time()
+            if pace is not None:
+                pace.keep(number)
             if plan["seconds"] and now - began >= plan["seconds"]:
                 break
             name = f"{plan['name']}-{number}"
@@ -61,6 +87,8 @@ def race(plan: Mapping[str, Any]) -> None:
                     lines.readline()
                 settle(ledger, answer, State.DONE, time.time())
         seconds = time.time() - began
+        if pace is not None:
+            pace.keep(OVER)
         sink.sendall(b"- - sync\n")
         lines.readline()
     ledger.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from cxi.lab.faults.ground import Site, environment
@@ -14,7 +15,16 @@ class Runner:
     """One racer process of a site."""
 
     def __init__(
-        self, at: Site, instance: str, *, name: str, count: int = 1_000_000_000, seconds: float = 0.0, say: bool = False
+        self,
+        at: Site,
+        instance: str,
+        *,
+        name: str,
+        count: int = 1_000_000_000,
+        seconds: float = 0.0,
+        say: bool = False,
+        pace: Path | None = None,
+        lane: int = 0,
     ) -> None:
         """Start it; it waits at the line.
 
@@ -25,6 +35,8 @@ class Runner:
             count: How many keys.
             seconds: When it stops; 0 for never.
             say: Whether it tells every answer.
+            pace: A file of 8 bytes a racer that keeps them together, or None.
+            lane: Which of them this is.
         """
         plan = {
             "address": at.address,
@@ -35,6 +47,8 @@ class Runner:
             "count": count,
             "seconds": seconds,
             "say": say,
+            "pace": str(pace or ""),
+            "lane": lane,
         }
         self.instance = instance
         self._at = at
