@@ -15,14 +15,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from cxi.canonical import Digest, digest, digest_bytes
-from cxi.effects.base import Holding, World
+from cxi.effects.base import World
 from cxi.values.base import Entry, EntryKind, Root
 
 Question: TypeAlias = tuple[str, ...]
@@ -111,7 +111,8 @@ def stale(reads: Mapping[Question, Digest], world: World) -> tuple[Question, ...
 
 def _hold(world: World) -> World:
     """The world for one pass of questions, where it has such a thing."""
-    return world.hold() if isinstance(world, Holding) else world
+    hold: Callable[[], World] | None = getattr(world, "hold", None)  # `isinstance` of a protocol costs more than the questions
+    return world if hold is None else hold()
 
 
 def ask(world: World, question: Question) -> Answer:
