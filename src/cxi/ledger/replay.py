@@ -17,6 +17,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from cxi.canonical import Digest, JsonValue
 from cxi.errors import MalformedError
@@ -24,6 +25,10 @@ from cxi.ledger.base import MarkKind, State
 from cxi.log.entry import ChainedEntry, EntryType, LogEntry, Stored
 from cxi.log.finding import Finding, FindingKind
 
+# The kinds of which the ledger's rows are made; others are not read.
+_TOLD: Final = frozenset(
+    {EntryType.ADMISSION, EntryType.SETTLEMENT, EntryType.ALARM, EntryType.PERSON, EntryType.EPOCH, EntryType.SESSION}
+)
 TOKENS = 2  # a call that is no longer leased left its nonce and its capability in `used`
 
 
@@ -114,7 +119,7 @@ class Replay:
         for entry in entries:
             if entry.seq <= self.head:
                 try:
-                    self._read(entry.read() if isinstance(entry, Stored) else entry)
+                    self._see(entry)
                 except MalformedError:
                     self._unreadable.append(Finding(FindingKind.ALTERED, entry.seq, f"entry {entry.seq} cannot be read"))
             yield entry
@@ -123,6 +128,15 @@ class Replay:
         """Where the rows are not what the entries tell, in the order of the entries."""
         found = [*self._unreadable, *self._of_calls(standing), *self._of_others(standing)]
         return tuple(sorted(found, key=lambda finding: finding.seq))
+
+    def _see(self, entry: ChainedEntry | Stored) -> None:
+        if isinstance(entry, ChainedEntry):
+            self._read(entry)
+            return
+        told = entry.parse()
+        kind = told.get("kind")
+        if not isinstance(kind, str) or kind in _TOLD:
+            self._read(entry.read(told))
 
     def _read(self, chained: ChainedEntry) -> None:
         seq, entry, body = chained.seq, chained.entry, chained.entry.body

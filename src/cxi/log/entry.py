@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -127,11 +127,11 @@ class Stored:
         """Digest of what it tells, without its place."""
         return digest_bytes(self.text)
 
-    def read(self) -> ChainedEntry:
-        """What it tells.
+    def parse(self) -> dict[str, JsonValue]:
+        """The text as JSON: enough to see of which kind it is.
 
         Raises:
-            MalformedError: where the text is no entry.
+            MalformedError: where it is no JSON object.
         """
         try:
             told = orjson.loads(self.text)
@@ -139,7 +139,19 @@ class Stored:
             raise _malformed("the text is no JSON") from error
         if not isinstance(told, dict):
             raise _malformed("the text is no JSON object")
-        return replace(read_entry({**told, "seq": self.seq, "previous": self.previous}), stated=self.stated)
+        return told
+
+    def read(self, told: Mapping[str, JsonValue] | None = None) -> ChainedEntry:
+        """What it tells.
+
+        Args:
+            told: What `parse` gave, where it was asked already.
+
+        Raises:
+            MalformedError: where the text is no entry.
+        """
+        parts = self.parse() if told is None else told
+        return read_entry({**parts, "seq": self.seq, "previous": self.previous}, stated=self.stated)
 
 
 def chain(seq: int, previous: Digest, content: Digest) -> Digest:
@@ -152,7 +164,7 @@ def milliseconds(time: Instant) -> int:
     return round(time * 1000)
 
 
-def read_entry(value: JsonValue) -> ChainedEntry:
+def read_entry(value: JsonValue, *, stated: Digest = "") -> ChainedEntry:
     """The entry that `ChainedEntry.to_json` wrote; anything else is refused.
 
     Raises:
@@ -170,7 +182,7 @@ def read_entry(value: JsonValue) -> ChainedEntry:
             "session": str(session),
             "body": dict(body),
         } if type(seq) is int and type(time_ms) is int and kind in _TYPES:
-            return ChainedEntry(seq, previous, time_ms / 1000, LogEntry(EntryType(kind), call, session, body))
+            return ChainedEntry(seq, previous, time_ms / 1000, LogEntry(EntryType(kind), call, session, body), stated)
         case _:
             raise _malformed("a part of the entry is of the wrong type")
 
