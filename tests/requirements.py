@@ -529,13 +529,41 @@ PROMISES: Final = (
     ),
     Promise(
         "log.chain",
-        "ledger-and-log.md",
-        "a log entry cannot be altered, dropped, inserted or reordered before a checkpoint",
-        ("tests/conformance/test_log_vectors.py",),
+        "log.md",
+        "a log entry cannot be altered, removed, put in, repeated or reordered before a checkpoint without being named",
+        (
+            "tests/conformance/test_log_vectors.py",
+            "tests/property/test_log_damage.py",
+            "tests/unit/log/test_chain.py",
+        ),
+    ),
+    Promise(
+        "log.proofs",
+        "log.md",
+        "inclusion and consistency proofs are those of RFC 9162, and one of which anything is changed does not hold",
+        ("tests/unit/log/test_tree.py", "tests/conformance/test_log_vectors.py"),
+    ),
+    Promise(
+        "log.keys",
+        "log.md",
+        "a key signs from its introduction by the one before it until it introduces the next; a rotation survives a crash at any step",
+        ("tests/unit/log/test_succession.py", "tests/unit/log/test_rotation.py", "tests/unit/log/test_signing.py"),
+    ),
+    Promise(
+        "log.exports",
+        "log.md",
+        "an export, whole or in part, verifies by the public key alone, and shows nothing of what it leaves out",
+        ("tests/unit/log/test_export.py", "tests/unit/cli/test_log_commands.py"),
+    ),
+    Promise(
+        "log.receipts",
+        "receipts.md",
+        "a receipt verifies offline with the public key alone, here and by other people's programs",
+        ("tests/unit/log/test_receipt.py", "tests/docs/test_receipt_recipes.py"),
     ),
     Promise(
         "log.commitments",
-        "ledger-and-log.md",
+        "log.md",
         "values enter the log as salted commitments whose openings can be erased",
         (
             "tests/unit/test_session.py::test_values_stand_in_the_log_as_salted_commitments_whose_openings_can_be_erased",
