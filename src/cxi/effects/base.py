@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from cxi.canonical import Digest, JsonValue, canonicalize, digest
 from cxi.errors import Refused
@@ -81,7 +81,6 @@ class World(View, Protocol):
         ...
 
 
-@runtime_checkable
 class Holding(Protocol):
     """A world that can read what several questions have in common once, for those of one plan or of one comparison."""
 
