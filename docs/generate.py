@@ -35,6 +35,7 @@ ELSEWHERE: Final = MappingProxyType(
         Code.HIDDEN_TEXT: "A start-up error, not a refusal: `cxi check` names the file and the line.",
         Code.APPROVAL_MISMATCH: "Takes an answer about another call than the one that it came to.",
         Code.CALL_DENIED: "Takes a person who said no: `cxi approve deny`.",
+        Code.DELEGATION_VOID: "Told to the program that asks for a delegation, not to an agent.",
         Code.CAPABILITY_USED: "Takes two gates that draw one grant at the same moment.",
         Code.CARRIAGE_UNLINKED: "Not in this version: nothing gives it, since there is no model proxy.",
         Code.LEDGER_UNAVAILABLE: "Takes a disk that is full or a file that is damaged.",

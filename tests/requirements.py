@@ -588,6 +588,18 @@ PROMISES: Final = (
         ),
     ),
     Promise(
+        "event.terms",
+        "invocation.md",
+        "items, sums, sequences, schedules and retries of a grant hold exactly, whatever was asked at the same time",
+        ("tests/unit/ledger/test_limits.py", "tests/unit/test_grants.py", "tests/property/test_grants_in_full.py"),
+    ),
+    Promise(
+        "event.delegation",
+        "invocation.md#delegation",
+        "a delegation never gives more than the right that it came from, and ends with it",
+        ("tests/attacks/test_widened_delegations.py", "tests/unit/authority/test_delegation.py"),
+    ),
+    Promise(
         "gateway.names",
         "threat-model.md",
         "tool names are routed by a table; a collision is a start-up error",

@@ -81,6 +81,7 @@ class Code(StrEnum):
     EXPIRED = "EXPIRED"
     REVOKED = "REVOKED"
     EPOCH_CHANGED = "EPOCH_CHANGED"
+    DELEGATION_VOID = "DELEGATION_VOID"
     APPROVAL_MISMATCH = "APPROVAL_MISMATCH"
     CALL_DENIED = "CALL_DENIED"
     CARRIAGE_UNLINKED = "CARRIAGE_UNLINKED"
@@ -227,6 +228,10 @@ CODES: Final[MappingProxyType[Code, CodeRow]] = MappingProxyType(
             "start the gateway or the program anew: it runs under an older configuration",
         ),
         Code.CALL_DENIED: CodeRow("a person said no to this very call", "ask the person; only a yes to this very call lifts it"),
+        Code.DELEGATION_VOID: CodeRow(
+            "a delegation asks for more than its giver has, or its token is forged, damaged or another installation's",
+            "ask the giver for a new one, of no more than it has",
+        ),
         Code.APPROVAL_MISMATCH: CodeRow("the approval was given for another action, effect or display", "ask for a new approval"),
         Code.CARRIAGE_UNLINKED: CodeRow(
             "no unconsumed proposal of the latest decision state matches the call", "call through the model proxy"

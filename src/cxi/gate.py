@@ -630,7 +630,9 @@ def _describe(atom: Atom) -> str:
 def _find_denial(session: Standing, action: Action, key: Digest) -> Denial | None:
     """The denial of this very call; an approval of it takes away what was denied before (`Desk.answer`)."""
     for denial in session.denials:
-        if (denial.action and denial.action == action.digest) or (denial.key and denial.key == key):
+        # INVARIANT (no-for-all): what was denied to one agent is denied to all that it delegates to, or got its right from.
+        asked = action if not denial.agent else replace(action, principal=replace(action.principal, agent=denial.agent))
+        if (denial.action and denial.action == asked.digest) or (denial.key and denial.key == key):
             return denial
     return None
 

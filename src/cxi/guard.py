@@ -20,9 +20,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from cxi.authority.declassifier import Declassifier
+from cxi.authority.delegation import Attenuation, open_token, seal
 from cxi.authority.evidence import EvidenceSource
 from cxi.canonical import JsonValue
 from cxi.config import surface
@@ -37,7 +40,7 @@ from cxi.gate import Gate, ToolPin
 from cxi.ledger.base import Receipt
 from cxi.ledger.open import AnyLedger, address_of, open_ledger
 from cxi.log.checkpoint import CheckpointFile
-from cxi.log.key import load_key
+from cxi.log.key import load_delegation_key, load_key
 from cxi.log.opening import OpeningStore
 from cxi.manifest import Instant, Principal
 from cxi.policy.monitor import CedarMonitor
@@ -169,6 +172,15 @@ class Conversation:
                 finished = self.session.finish(prepared, OutcomeUnknown(reason))
         kind: OutcomeKind = "done" if finished.refused is None else "failed"
         return Outcome(kind, finished.id, finished.result, finished.refused, finished.receipt)
+
+    def delegate(self, tool: str, *, agent: str = "", **narrower: Any) -> Conversation | Refused:
+        """The conversation of a sub-agent that has one right of this one; `Session.delegate` says what may be narrowed.
+
+        Raises:
+            LedgerError: where it cannot be recorded.
+        """
+        child = self.session.delegate(tool, agent=agent, **narrower)
+        return child if isinstance(child, Refused) else Conversation(child, self._executors, self._start)
 
 
 class Guard:
@@ -369,6 +381,39 @@ class Guard:
             yield Conversation(session, self._executors, self._start)
         finally:
             session.close()
+
+    def seal_delegation(self, session: Session, tool: str, narrower: Attenuation) -> str | Refused:
+        """A token by which another host, over the same ledger, opens a session with one right of this one.
+
+        Raises:
+            ValueError: where what is delegated has no end.
+            ConfigError: where the extra `delegation` is not installed.
+            LedgerError: where it cannot be logged, or the key cannot be used.
+        """
+        delegated = session.offer(tool, narrower)
+        return delegated if isinstance(delegated, Refused) else seal(delegated, load_delegation_key(self.config.state))
+
+    def open_delegation(
+        self, token: str, *, agent: str = "", public_key: Ed25519PublicKey | None = None, credential: str = HOST
+    ) -> Conversation | Refused:
+        """The conversation of whoever holds a delegation's token.
+
+        Args:
+            token: The token.
+            agent: The Cedar principal; the configuration's `agent` if not given.
+            public_key: The key that is trusted to delegate; this installation's own if not given.
+            credential: The id of the credential that the host checked.
+
+        Raises:
+            ConfigError: where the extra `delegation` is not installed.
+            LedgerError: where it cannot be recorded, or the key cannot be used.
+        """
+        key = public_key or load_delegation_key(self.config.state).public_key()
+        found = open_token(token, key, self._clock(), tenant=self.config.tenant, epoch=self.epoch)
+        if isinstance(found, Refused):
+            return found
+        session = Session.adopt(self._wiring, found, agent=agent or self.config.agent, credential=credential)
+        return Conversation(session, self._executors, self._start)
 
     def _start(self, server: str) -> Refused | None:
         """Start a configured server, and reach it through its own program from now on; or say why it cannot be started."""

@@ -28,6 +28,7 @@ from cxi.appeal import appeal
 from cxi.authority.approval import Approval
 from cxi.authority.contract import ToolContract
 from cxi.authority.declassifier import TRUSTED_SELECTIONS, Declassifier, declassify
+from cxi.authority.delegation import Attenuation, Delegated, delegate
 from cxi.authority.desk import PATIENCE, Denial, Desk, Pending, Waiting
 from cxi.authority.desk import Answer as DeskAnswer
 from cxi.authority.evidence import EvidenceSource, collect
@@ -39,7 +40,7 @@ from cxi.effects.realized import differences, tells
 from cxi.effects.snapshot import RecordingSnapshot, stale
 from cxi.errors import AuthorityError, Code, LedgerError, MalformedError, NotStarted, OutcomeUnknown, Reason, Refused
 from cxi.gate import Admissible, Cleared, Decision, Gate, NoOp, Proposal, Reach, Standing, touched_by
-from cxi.ledger.base import Lease, Ledger, Outcome, Receipt, Recorded, State
+from cxi.ledger.base import Lease, Ledger, Mark, MarkKind, Outcome, Receipt, Recorded, State
 from cxi.log.commitment import Opening
 from cxi.log.entry import EntryType, LogEntry
 from cxi.manifest import Assurance, CanonicalCall, Instant, Manifest, Principal
@@ -189,12 +190,25 @@ class Wiring:
 class Session:
     """One principal's turns, in order. Thread-safe."""
 
-    def __init__(self, wiring: Wiring, principal: Principal, epoch: tuple[int, Digest], credential: str) -> None:
+    def __init__(
+        self,
+        wiring: Wiring,
+        principal: Principal,
+        epoch: tuple[int, Digest],
+        credential: str,
+        delegated: Delegated | None = None,
+        giver: Session | None = None,
+    ) -> None:
         self._wiring = wiring
         self._lock = threading.RLock()
         self._credential = credential
         self._counter = 0
-        self._standing = Standing(principal=principal, epoch=epoch, grants=wiring.standing)
+        # What it has without a task of its own: a delegated session has no standing right, and no task but its giver's.
+        self._kept = wiring.standing if delegated is None else ()
+        self._is_delegated = delegated is not None
+        self.giver = giver
+        self._children: list[tuple[str, Session | None]] = []  # delegation ids, and the sessions of those that stay here
+        self._standing = Standing(principal=principal, epoch=epoch, grants=self._kept)
         # INVARIANT (frozen-origins): what earlier sessions touched is fixed when this one opens.
         self._touched = frozenset(wiring.ledger.touched(principal.tenant))
         self._own: set[tuple[str, str]] = set()
@@ -213,6 +227,8 @@ class Session:
         wiring.ledger.open_session(
             principal.tenant, principal.user, principal.agent, principal.session, credential, wiring.clock()
         )
+        if delegated is not None:
+            self._take_over(delegated)
 
     @property
     def id(self) -> str:
@@ -241,6 +257,8 @@ class Session:
             LedgerError: where it cannot be logged.
         """
         self.catch_up()
+        if self._is_delegated:
+            return Refused.of(Code.DELEGATION_VOID, "a delegated session has its giver's task", where="task")
         if task is not None and task not in self._wiring.tasks:
             known = ", ".join(f"`{name}`" for name in sorted(self._wiring.tasks)) or "none"
             return Refused.of(Code.TASK_NONE, f"no task `{task}` is configured", where=task, needs=f"one of: {known}")
@@ -255,6 +273,7 @@ class Session:
             ends = self._wiring.clock() + lifetime if lifetime else 0.0
             if ends:
                 grants = tuple(replace(grant, expires=min(grant.expires or ends, ends)) for grant in grants)
+            self._end_delegations()
             # Each start is a task of its own: a person who starts it again grants anew.
             self._starts += 1
             self._acted, self._selected = False, set()
@@ -270,7 +289,7 @@ class Session:
                 self._standing,
                 request=TrustedRequest((segment,)),
                 task=task or "",
-                grants=(*grants, *self._wiring.standing),
+                grants=(*grants, *self._kept),
                 releases=(),
                 approvals=(),
                 evidence=(),
@@ -281,6 +300,8 @@ class Session:
     def add_request(self, text: str, *, channel: RequestChannel, credential: str) -> Refused | None:
         """A later message of the person, as a new T segment of the open task."""
         self.catch_up()
+        if self._is_delegated:
+            return Refused.of(Code.DELEGATION_VOID, "a delegated session has its giver's request", where="request")
         with self._lock:
             standing = self._see_standing(self._wiring.clock())
             if standing.ended is not None:
@@ -301,9 +322,10 @@ class Session:
         self.catch_up()
         with self._lock:
             if self._standing.request is not None:
-                self._end_task("stop", self._wiring.standing)
+                self._end_task("stop", self._kept)
 
     def _end_task(self, act: str, grants: tuple[Grant, ...]) -> None:
+        self._end_delegations()
         self._log(EntryType.TASK, "", {"act": act, "task": self._standing.task or UNNAMED}, {}, durable=True)
         self._task_ends = 0.0
         self._desk = Desk(denials=self._desk.denials)
@@ -349,7 +371,9 @@ class Session:
             self._desk = desk
             approvals = (*self._standing.approvals, made) if isinstance(made, Approval) else self._standing.approvals
             self._standing = replace(self._standing, approvals=approvals, denials=desk.denials)
-            return made
+        if isinstance(made, Denial):
+            self._share(made)
+        return made
 
     def deny(self, *, key: str = "", action: Digest = "", person: str) -> None:
         """A person's no to a call before it comes, by its idempotency key or its action digest.
@@ -363,8 +387,10 @@ class Session:
         self.catch_up()
         with self._lock:
             self._log(EntryType.PERSON, "", {"act": "deny", "approval": "", "by": person}, {}, durable=True)
-            self._desk = self._desk.deny(Denial(action, _digest_key(key), person, self._wiring.clock()))
+            denial = Denial(action, _digest_key(key), person, self._wiring.clock())
+            self._desk = self._desk.deny(denial)
             self._standing = replace(self._standing, denials=self._desk.denials)
+        self._share(denial)
 
     def _appeal(self, call: str, proposal: Proposal, refused: Refused, standing: Standing) -> Pending | None:
         """Ask a person about a refused call, where their yes would cure it; what waits now, or None."""
@@ -400,9 +426,151 @@ class Session:
             )
             self._standing = replace(self._standing, approvals=(*self._standing.approvals, approval))
 
-    def end(self, code: Code, detail: str) -> None:
-        """No further call of this session is decided."""
+    # --- delegation ----------------------------------------------------------------------------------------------------
+
+    def offer(self, tool: str, narrower: Attenuation) -> Delegated | Refused:
+        """A right of this session for another one, here or on another host; it draws from this session's own counts.
+
+        It ends with the task that it comes from. What a sub-agent is told of it is untrusted text: its request is the person's.
+
+        Args:
+            tool: The tool.
+            narrower: What is left of the right.
+
+        Raises:
+            LedgerError: where it cannot be logged.
+        """
+        self.catch_up()
         with self._lock:
+            standing = self._see_standing(self._wiring.clock())
+            if standing.ended is not None:
+                return Refused((standing.ended,))
+            if standing.request is None:
+                return Refused.of(Code.TASK_NONE, "no task is open, so nothing is delegated", where=tool)
+            name = "d-" + self._wiring.entropy(16).hex()
+            now = self._wiring.clock()
+            granted = [grant for grant in standing.grants if grant.tool == tool and not 0 < grant.expires <= now]
+            found = [delegate(grant, standing.principal, name, narrower) for grant in granted]
+            grant = next((one for one in found if isinstance(one, Grant)), None)
+            if grant is None:
+                reasons = tuple(reason for one in found if isinstance(one, Refused) for reason in one.reasons)
+                return Refused(reasons) if reasons else Refused.of(Code.GRANT_MISSING, "nothing here grants it", where=tool)
+            body: dict[str, JsonValue] = {"act": "delegate", "delegation": name, "tool": tool, "count": grant.count}
+            self._log(EntryType.TASK, "", body, {}, durable=True)
+            self._children.append((name, None))
+            return Delegated(
+                id=name,
+                grant=grant,
+                tenant=standing.principal.tenant,
+                user=standing.principal.user,
+                task=standing.task,
+                epoch=standing.epoch,
+                request=tuple((segment.source.name, segment.text) for segment in standing.request.segments),
+                influences=self._influences(),
+                denials=tuple(self._named(denial) for denial in standing.denials),
+            )
+
+    def delegate(
+        self,
+        tool: str,
+        *,
+        count: int | None = None,
+        constraints: Mapping[str, tuple[JsonValue, ...]] = MappingProxyType({}),
+        expires: Instant = 0.0,
+        agent: str = "",
+    ) -> Session | Refused:
+        """A session for a sub-agent, with one right of this one and the person's request; it ends with this session's task.
+
+        Args:
+            tool: The tool.
+            count: How many events at most; all that the right gives if not given.
+            constraints: Field to the canonical values that it may have.
+            expires: From this instant on it grants nothing; 0 leaves the right's own end.
+            agent: The sub-agent's Cedar principal; this session's if not given.
+
+        Raises:
+            LedgerError: where it cannot be recorded.
+        """
+        delegated = self.offer(tool, Attenuation(count, constraints, expires))
+        if isinstance(delegated, Refused):
+            return delegated
+        agent = agent or self._standing.principal.agent
+        child = Session.adopt(self._wiring, delegated, agent=agent, credential=self._credential, giver=self)
+        with self._lock:
+            self._children.append((delegated.id, child))
+            denials = self._standing.denials
+        for denial in denials:  # one may have been said since the offer
+            child.hear(self._named(denial))
+        return child
+
+    @classmethod
+    def adopt(cls, wiring: Wiring, delegated: Delegated, *, agent: str, credential: str, giver: Session | None = None) -> Session:
+        """The session of a delegation.
+
+        Args:
+            wiring: As every session is handed.
+            delegated: What was delegated.
+            agent: The Cedar principal.
+            credential: The id of the credential that the host checked.
+            giver: The session that delegated, where it is here.
+
+        Raises:
+            LedgerError: where it cannot be recorded.
+        """
+        principal = Principal(delegated.tenant, delegated.user, agent, "s-" + wiring.entropy(8).hex())
+        return cls(wiring, principal, delegated.epoch, credential, delegated, giver)
+
+    def _take_over(self, delegated: Delegated) -> None:
+        giver, grant = delegated.grant.lineage[-1]
+        request = delegated.trusted_request()
+        body: dict[str, JsonValue] = {"act": "take over", "task": delegated.task or UNNAMED, "delegation": delegated.id}
+        self._log(EntryType.TASK, "", {**body, "giver": giver, "grant": grant}, {"request": request.text}, durable=True)
+        self._seen.update(dict.fromkeys(delegated.influences))
+        self._task_ends = delegated.grant.expires
+        self._desk = Desk(denials=delegated.denials)
+        self._standing = replace(
+            self._standing, request=request, task=delegated.task, grants=(delegated.grant,), denials=delegated.denials
+        )
+
+    def _named(self, denial: Denial) -> Denial:
+        return denial if denial.agent else replace(denial, agent=self._standing.principal.agent)
+
+    def _share(self, denial: Denial) -> None:
+        """Let every session that is of the same delegations hear a person's no. No lock is held: each takes its own."""
+        first: Session = self
+        while first.giver is not None:
+            first = first.giver
+        first.hear(self._named(denial))
+
+    def hear(self, denial: Denial) -> None:
+        """A person's no to an agent's call, wherever in these delegations it was said: it holds here and below."""
+        with self._lock:
+            if denial not in map(self._named, self._desk.denials):
+                self._desk = self._desk.deny(denial)
+                self._standing = replace(self._standing, denials=self._desk.denials)
+            children = [child for _, child in self._children if child is not None]
+        for child in children:
+            child.hear(denial)
+
+    def _end_delegations(self) -> None:
+        """Nothing more is drawn by a delegation of the task that ends: here, and in the ledger for those that left the host."""
+        principal = self._standing.principal
+        while self._children:
+            name, child = self._children[-1]
+            if child is not None:
+                child.end(Code.TASK_NONE, "the task that delegated it is over")
+            else:
+                mark = Mark(MarkKind.CAPABILITY, name)
+                now = self._wiring.clock()
+                self._wiring.ledger.revoke(principal.tenant, mark, person=principal.user, reason="its task is over", now=now)
+            self._children.pop()
+
+    def end(self, code: Code, detail: str) -> None:
+        """No further call of this session is decided, nor of one that it delegated to."""
+        with self._lock:
+            for _, child in self._children:
+                if child is not None:
+                    child.end(code, detail)
             self._standing = replace(self._standing, ended=Reason(code, detail, where=self.id))
 
     def close(self) -> None:
@@ -411,6 +579,9 @@ class Session:
         with self._lock:
             if self._standing.ended is None:
                 self.end(Code.SESSION_UNKNOWN, "the session is closed")
+            for _, child in self._children:
+                if child is not None:
+                    child.close()
             if not self._is_closed:
                 self._wiring.ledger.close_session(self.id, self._wiring.clock())
                 self._is_closed = True

@@ -101,12 +101,14 @@ class Denial:
         key: The idempotency key's digest, or empty.
         by: Who said it.
         at: When.
+        agent: Whose call it was, where it was another session's that is of the same delegations; empty means the session's own.
     """
 
     action: Digest
     key: Digest
     by: str
     at: Instant
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

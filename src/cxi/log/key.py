@@ -27,6 +27,7 @@ from cxi.log.succession import latest, read_introduction
 
 PRIVATE_NAME: Final = "signing-key.pem"
 PUBLIC_NAME: Final = "signing-key.pub.pem"
+DELEGATION_NAME: Final = "delegation-key.pem"
 NEXT_NAME: Final = "signing-key.next.pem"
 INTRODUCTIONS: Final = "introductions.jsonl"
 TRUSTED: Final = "trusted-keys"
@@ -47,6 +48,15 @@ def load_key(folder: Path) -> Ed25519PrivateKey:
     except OSError as error:
         raise _fault(folder / PUBLIC_NAME, error) from error
     return key
+
+
+def load_delegation_key(folder: Path) -> Ed25519PrivateKey:
+    """The folder's key for delegations, made where there is none yet; the log's own never signs one.
+
+    Raises:
+        LedgerError: as `load_key`.
+    """
+    return _load(folder, DELEGATION_NAME)
 
 
 def prepare_next(folder: Path) -> Ed25519PrivateKey:
