@@ -25,7 +25,7 @@ from typing import Any, Final
 from cxi.lab.faults.delivery import LIFE, TENANT, Delivery, place, settle, told
 from cxi.ledger.base import Lease, State
 
-AHEAD: Final = 32  # keys
+AHEAD: Final = 256  # keys
 OVER: Final = 2**63  # where a racer is that has come to its end
 
 
