@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,6 +17,7 @@ from cxi.canonical import JsonValue
 from cxi.errors import LedgerError, MalformedError
 from cxi.ledger.migration import Connection
 from cxi.ledger.replay import Replay, Row, Standing
+from cxi.ledger.spending import read_mark
 from cxi.log.entry import GENESIS, ChainedEntry, EntryType, read_entry
 from cxi.log.finding import Finding
 
@@ -61,9 +61,14 @@ def _read_standing(connection: Connection, tenant: str) -> Standing:
         draws=draws,
         epochs={tenant: (epoch[0][0], epoch[0][1])} if epoch else {},
         closed=frozenset(row[0] for row in every("SELECT id FROM cxi.session WHERE tenant = %s AND closed")),
-        revoked=frozenset((tenant, *json.loads(row[0])) for row in every("SELECT mark FROM cxi.revoked WHERE tenant = %s")),
+        revoked=frozenset(_revoked(tenant, row[0]) for row in every("SELECT mark FROM cxi.revoked WHERE tenant = %s")),
         used=used + 2 * closed,  # here a call's tokens are in its own row
     )
+
+
+def _revoked(tenant: str, text: str) -> tuple[str, str, str, str]:
+    mark = read_mark(text)
+    return tenant, str(mark.kind), mark.key, mark.session
 
 
 def _read_entries(connection: Connection, tenant: str) -> Iterator[ChainedEntry]:

@@ -25,7 +25,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, LiteralString, TypeAlias, cast
 
 import psycopg
@@ -97,7 +97,7 @@ class Unit:
     row: Row | None = None
     error: BaseException | None = None
     leads: bool = False
-    done: threading.Event = field(default_factory=threading.Event)
+    done: threading.Event | None = None  # of a caller that waits for another
 
 
 class Line:
@@ -145,10 +145,12 @@ class Line:
         self._refuse_fork()
         _refuse_unwritable(unit.values)
         with self._guard:
-            self._queue.append(unit)
             leads = not self._led
             self._led = True
-        if not leads:
+            if not leads:
+                unit.done = threading.Event()
+            self._queue.append(unit)
+        if unit.done is not None:
             unit.done.wait()
             leads = unit.leads
         if leads:
@@ -176,12 +178,12 @@ class Line:
             with self._guard:
                 if self._queue:
                     self._queue[0].leads = True
-                    self._queue[0].done.set()
+                    _wake(self._queue[0])
                 else:
                     self._led = False
             for unit in batch:
                 if unit is not own:
-                    unit.done.set()
+                    _wake(unit)
 
     def _carry_out(self, batch: Sequence[Unit]) -> None:
         before = (self.chain, self._seq)
@@ -446,6 +448,11 @@ _END_OTHERS: Final[LiteralString] = (
     " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     " AND (l.classid::bigint << 32 | l.objid::bigint) = x.k"
 )
+
+
+def _wake(unit: Unit) -> None:
+    if unit.done is not None:
+        unit.done.set()
 
 
 def _refuse_unwritable(values: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, LiteralString
 
 from cxi.canonical import JsonValue, digest_bytes
+from cxi.errors import LedgerError
 from cxi.ledger.base import Draw, Mark, MarkKind, marks_of
 from cxi.ledger.line import raw
 from cxi.log.entry import milliseconds
@@ -23,7 +24,7 @@ CONSUME: Final[LiteralString] = (
     " %(sequence)s::bigint, %(call)s::text, %(limit)s::bigint, %(window)s::bigint, %(repeat)s::text, %(action)s::bytea,"
     " %(event)s::bytea, %(occurrence)s::bytea, %(key)s::bytea, %(manifest)s::bytea, %(deadline)s::bigint, %(not_before)s::bigint,"
     " %(not_after)s::bigint, %(nonce)s::bytea, %(capability)s::bytea, %(approval)s::bytea, %(task)s::text, %(touches)s::text,"
-    " %(lineage)s::text[], %(marks)s::text[], %(limits)s::jsonb, %(after)s::jsonb, %(retries)s::bigint, %(content)s::text)"
+    " %(lineage)s::text[], %(marks)s::text, %(limits)s::jsonb, %(after)s::jsonb, %(retries)s::bigint, %(content)s::text)"
 )
 SETTLE: Final[LiteralString] = (
     "SELECT state, settled, seq, hash FROM cxi.settle(%(chain)s::bigint, %(generation)s::bigint,"
@@ -80,7 +81,7 @@ def values_of(manifest: Manifest, draw: Draw, content: str, now: Instant) -> dic
         "task": draw.task,
         "touches": write_touches(draw.touches, draw.influences) if draw.touches else None,
         "lineage": lineage or None,
-        "marks": [write_mark(mark) for mark in marks_of(manifest, draw)],
+        "marks": "\x1f".join(map(write_mark, marks_of(manifest, draw))),
         "limits": json.dumps(limits) if limits else None,
         "after": json.dumps(after) if after else None,
         "retries": draw.retries,
@@ -109,13 +110,19 @@ def _token(kind: str, text: str) -> bytes:
 
 
 def write_mark(mark: Mark) -> str:
-    """A mark as the database has it."""
-    return json.dumps([str(mark.kind), mark.key, mark.session], ensure_ascii=False)
+    """A mark as the database has it.
+
+    Raises:
+        LedgerError: where a name in it holds what separates names there: it could stand for another mark.
+    """
+    if "\x1e" in mark.key or "\x1f" in mark.key or "\x1e" in mark.session or "\x1f" in mark.session:
+        raise LedgerError("a name with U+001E or U+001F cannot be written to the ledger")
+    return f"{mark.kind}\x1e{mark.session}\x1e{mark.key}"
 
 
 def read_mark(text: object) -> Mark:
     """The mark that `write_mark` wrote."""
-    kind, key, session = json.loads(str(text))
+    kind, session, key = str(text).split("\x1e")
     return Mark(MarkKind(kind), key, session)
 
 

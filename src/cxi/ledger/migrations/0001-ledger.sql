@@ -31,7 +31,7 @@ CREATE TABLE cxi.session (
   PRIMARY KEY (tenant, id)
 );
 
--- A mark is the canonical JSON of [kind, session, key].
+-- A mark is its kind, session and key, with U+001E between them.
 CREATE TABLE cxi.revoked (
   tenant text NOT NULL,
   mark text NOT NULL,
@@ -508,7 +508,7 @@ CREATE FUNCTION cxi.consume(
   p_action bytea, p_event bytea, p_occurrence bytea, p_key bytea, p_manifest bytea,
   p_deadline bigint, p_not_before bigint, p_not_after bigint,
   p_nonce bytea, p_capability bytea, p_approval bytea,
-  p_task text, p_touches text, p_lineage text[], p_marks text[], p_limits jsonb, p_after jsonb, p_retries bigint, p_content text,
+  p_task text, p_touches text, p_lineage text[], p_marks text, p_limits jsonb, p_after jsonb, p_retries bigint, p_content text,
   OUT code text, OUT detail text, OUT place text, OUT seq bigint, OUT hash bytea, OUT answer text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -540,7 +540,7 @@ BEGIN
 
   -- From here on nobody else decides on any of these, and what others decided is seen.
   SELECT x.counter, x.digest, x.clock, y.user_name, y.agent, y.closed,
-      (SELECT r.mark FROM cxi.revoked r WHERE r.tenant = t AND r.mark = ANY (p_marks) LIMIT 1) AS mark
+      EXISTS (SELECT 1 FROM cxi.revoked r WHERE r.tenant = t) AS any_revoked
     INTO s FROM cxi.tenant x LEFT JOIN cxi.session y ON y.tenant = t AND y.id = p_session WHERE x.tenant = t;
   now_ms := CASE WHEN s.clock = 'given' THEN p_now ELSE (extract(epoch FROM clock_timestamp()) * 1000)::bigint END;
 
@@ -565,10 +565,12 @@ BEGIN
       RETURN;
     END IF;
   END IF;
-  IF s.mark IS NOT NULL THEN
-    code := 'REVOKED'; place := 'session';
-    detail := s.mark;  -- the caller knows what it stands for
-    RETURN;
+  IF s.any_revoked THEN
+    SELECT r.mark INTO detail FROM cxi.revoked r WHERE r.tenant = t AND r.mark = ANY (string_to_array(p_marks, chr(31))) LIMIT 1;
+    IF FOUND THEN
+      code := 'REVOKED'; place := 'session';  -- the caller knows what the mark stands for
+      RETURN;
+    END IF;
   END IF;
   IF now_ms >= p_deadline THEN
     code := 'EXPIRED'; place := 'session';
@@ -624,7 +626,7 @@ BEGIN
   c.sequence := coalesce(c.sequence, 0);
   c.drawn_ms := greatest(c.drawn_ms, now_ms);  -- INVARIANT (draws-in-order): a grant's draws never go back in time
   given := p_limit - cxi.drained(t, 'session:' || p_session || '/' || p_grant, p_window, now_ms);  -- what delegates left
-  IF cxi.given(t, p_session, p_grant, c.sequence, given, p_window, now_ms) >= given THEN
+  IF (p_window > 0 OR c.sequence >= given) AND cxi.given(t, p_session, p_grant, c.sequence, given, p_window, now_ms) >= given THEN
     code := CASE WHEN EXISTS (SELECT 1 FROM cxi.call x WHERE x.tenant = t AND x.session = p_session AND x.event_key = p_event
       AND x.state <> 'failed') THEN 'EVENT_REPEATED' ELSE 'GRANT_EXHAUSTED' END;
     place := p_grant; detail := format('grant `%s` gives %s, and they are used', p_grant, p_limit);
@@ -654,7 +656,7 @@ BEGIN
   END IF;
 
   -- 6. lease, touches and log entry, all in this transaction
-  SELECT * INTO link FROM cxi.link(t, p_chain, p_generation, 'admission', p_call, p_content);
+  link := cxi.link(t, p_chain, p_generation, 'admission', p_call, p_content);
   INSERT INTO cxi.call VALUES (t, p_session, p_grant, p_sequence, p_call, p_chain, link.seq, link.place, p_task, c.drawn_ms,
     p_action, p_event, p_occurrence, p_key, p_manifest, 'leased',
     (SELECT x.instance FROM cxi.chain x WHERE x.id = p_chain), p_nonce, p_capability, p_approval, p_limits);
