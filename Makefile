@@ -1,4 +1,5 @@
-# The floor of the project: what a person and CI run. Needs Python 3.11 or later with venv, git and make.
+# The floor of the project: what a person and CI run. Needs Python 3.11 or later with venv, git and make; the tests of the ledger in
+# PostgreSQL start a server of their own, from Debian's `postgresql`.
 #
 #   make setup      environments from the pins          make demo       the worked example, behind the gate
 #   make test       all but the slow tests              make test-full  all of them, with more examples

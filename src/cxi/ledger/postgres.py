@@ -113,7 +113,7 @@ class PostgresLedger:
         self._host = host
         self._clock = clock
         self._grace = grace
-        self._hashes: dict[int, tuple[str, bytes]] = {}  # of admissions that this ledger leased, by seq
+        self._hashes: dict[str, bytes] = {}  # of the admissions that this ledger leased, by call
         self._line = Line(self._conninfo, host=host, instance=instance, patience=patience)
         self._beating = threading.Event()
         self._thread: threading.Thread | None = None
@@ -294,7 +294,7 @@ class PostgresLedger:
         code, detail, place, answer, seq, hash_ = self._line.submit(unit)
         match code:
             case "LEASED":
-                self._hashes[seq] = (self._line.origin, hash_)
+                self._hashes[draw.call] = hash_
                 return Lease(manifest, digest, draw.call, seq, draw.deadline)
             case "RECORDED":
                 return Recorded(str(place), read_answer(answer))
@@ -314,7 +314,7 @@ class PostgresLedger:
         event = SETTLEMENTS.get(outcome.state)
         if event is None or entry.kind is not EntryType.SETTLEMENT or entry.call != lease.call:
             raise ValueError("the entry is not a settlement of this call")
-        _, hash_ = self._hashes.get(lease.seq, ("", b""))
+        hash_ = self._hashes.get(lease.call, b"")
         if not hash_:
             raise AuthorityError(f"`{lease.call}` is no lease of this ledger, or settled already")
         state = step(State.LEASED, event)
@@ -332,7 +332,7 @@ class PostgresLedger:
             following = step(read_state(before), event)
             why = following.reasons[0].detail if isinstance(following, Refused) else "it is not this lease"
             raise AuthorityError(f"`{lease.call}`: {why}")
-        self._hashes.pop(lease.seq, None)
+        self._hashes.pop(lease.call, None)
         return Receipt(
             call=lease.call,
             manifest=lease.manifest_digest,

@@ -527,3 +527,27 @@ def test_a_password_is_never_shown(address: str) -> None:
     shown: BaseException | None = caught.value
     assert "hunter2" not in describe(address)
     assert "hunter2" not in str(shown)
+
+
+# --- what it costs
+
+
+def test_a_consume_reads_no_more_rows_in_a_large_ledger_than_in_a_small_one(postgres: Cluster) -> None:
+    """Plans that were made for empty tables have to hold for full ones."""
+    ledger = postgres.open()
+    start(ledger)
+    case = Case(ledger)
+    count = 300
+    for number in range(count):
+        answer = case.lease(f"f-{number}", grant=f"g-{number % 3}", key=f"k-{number}", limit=count, sequence=number // 3 + 1)
+        case.settle(answer)
+    ledger.close()
+    fetched = "SELECT relname, coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_user_tables WHERE schemaname = 'cxi'"
+    end = time.monotonic() + 10
+    while True:
+        read = dict(postgres.run(fetched))
+        if read["call"]:
+            break
+        assert time.monotonic() < end
+    for table in ("call", "open", "log", "chain", "taken", "used", "session"):
+        assert read[table] < 20 * count, table

@@ -52,7 +52,6 @@ CREATE TABLE cxi.chain (
   seen timestamptz NOT NULL DEFAULT clock_timestamp(),
   open boolean NOT NULL DEFAULT true
 ) WITH (fillfactor = 20);
-CREATE INDEX chain_tenant ON cxi.chain (tenant, host);
 
 -- What is told, in the order of `place` over all chains: nothing rests on it but the order in which entries are shown.
 CREATE SEQUENCE cxi.place;
@@ -97,10 +96,11 @@ CREATE TABLE cxi.call (
   answer text,
   PRIMARY KEY (tenant, session, grant_id, sequence)
 ) WITH (fillfactor = 85);
-CREATE UNIQUE INDEX call_nonce ON cxi.call (tenant, nonce);
-CREATE UNIQUE INDEX call_capability ON cxi.call (tenant, capability);
-CREATE UNIQUE INDEX call_approval ON cxi.call (tenant, approval) WHERE approval IS NOT NULL;
-CREATE INDEX call_key ON cxi.call (tenant, session, key, place) WHERE key IS NOT NULL;
+-- What tells calls apart comes first: a plan that was made for an empty table has no index to mistake for another.
+CREATE UNIQUE INDEX call_nonce ON cxi.call (nonce, tenant);
+CREATE UNIQUE INDEX call_capability ON cxi.call (capability, tenant);
+CREATE UNIQUE INDEX call_approval ON cxi.call (approval, tenant) WHERE approval IS NOT NULL;
+CREATE INDEX call_key ON cxi.call (key, session, tenant, place) WHERE key IS NOT NULL;
 
 -- What blocks. INVARIANT (one-open): the primary key alone makes two open calls of one occurrence impossible.
 CREATE TABLE cxi.open (
@@ -151,7 +151,7 @@ CREATE TABLE cxi.touch (
   influence text NOT NULL,
   call text NOT NULL
 );
-CREATE INDEX touch_place ON cxi.touch (tenant, kind, key, influence);
+CREATE INDEX touch_place ON cxi.touch (key, kind, tenant, influence);
 
 CREATE TABLE cxi.endorsed (
   tenant text NOT NULL,
