@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cxi.cli import approve, check, database, explain, gateway, lab, ledger, lock, log, task
+from cxi.cli import approve, check, database, effects, explain, gateway, lab, ledger, lock, log, task
 
 app = typer.Typer(
     name="cxi",
@@ -26,6 +26,7 @@ app.command(name="lock")(lock.lock)
 app.add_typer(ledger.app, name="ledger")
 for command in (database.migrate, database.bind, database.activate):
     ledger.app.command(name=command.__name__)(command)
+app.add_typer(effects.app, name="effects")
 app.add_typer(lab.app, name="lab")
 
 

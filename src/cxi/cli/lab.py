@@ -102,3 +102,22 @@ def ledger_faults(
         fail("interrupted: what is shown was done until then")
         raise typer.Exit(130)
     raise typer.Exit(0 if result["ok"] else 1)
+
+
+@app.command("shell-corpus")
+def shell_corpus(
+    corpora: Annotated[Path, typer.Option("--corpora", envvar="CXI_CORPORA", help="the folder of the public traces")],
+    json: Json = False,
+) -> None:
+    """Every shell command of two public corpora, planned against what its run had shown by then."""
+    from cxi.lab.shell_corpus import run
+
+    result = run(corpora)
+    if json:
+        give(result)
+    else:
+        for reason, count in result["refused"].items():
+            say(f" {count:>4}  {reason}", YELLOW)
+        say(", ".join(f"{name} {count}" for name, count in result["denominators"].items()))
+        say(", ".join(f"{name} {figure}" for name, figure in result["figures"].items()), GREEN)
+    raise typer.Exit(0 if result["ok"] else 1)

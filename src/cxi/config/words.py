@@ -32,6 +32,7 @@ READ_OPS: Final = MappingProxyType(
     {
         "file": frozenset({"read", "list", "tree", "search"}),
         "git": frozenset({"status", "diff_unstaged", "diff_staged", "diff", "log", "show", "branch"}),
+        "shell": frozenset[str](),  # a text may do anything
     }
 )
 LONG_TYPES: Final = frozenset({"Integer"})  # types whose canonical form is an integer

@@ -12,5 +12,6 @@ from typing import Final
 from cxi.effects.base import Adapter
 from cxi.effects.file import FileAdapter
 from cxi.effects.git import GitAdapter
+from cxi.effects.shell import ShellAdapter
 
-ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType({"file": FileAdapter(), "git": GitAdapter()})
+ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType({"file": FileAdapter(), "git": GitAdapter(), "shell": ShellAdapter()})

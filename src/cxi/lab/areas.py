@@ -17,7 +17,11 @@ from cxi.authority.desk import Answer, Verdict
 from cxi.errors import Code, ConfigError, OutcomeUnknown, Reason, Refused
 from cxi.guard import Outcome
 from cxi.lab.arena import Arena, FoldingWorld, Tools, arena, define, permit_calls
+<<<<<<< HEAD
 from cxi.ledger.base import Mark, MarkKind
+=======
+from cxi.lab.command import judge_commands
+>>>>>>> effe1fc (effects: shell texts, a command line for plans, cases and corpora)
 
 Input: TypeAlias = Mapping[str, Any]
 GRANTED: Final = 20
@@ -223,7 +227,7 @@ def effect_path(input: Input, *, sibling: bool) -> Seen:
 def canonical(input: Input, *, sibling: bool) -> Seen:
     """Which value is it: hidden characters, numbers that lose digits, names that a file system holds equal."""
     if "command" in input:
-        raise NotYet("shell commands are not read yet")
+        return effect_shell(input, sibling=sibling)
     if "fs" in input:
         return _folded_path(input, sibling=sibling)
     if "arguments_raw" in input:
@@ -231,6 +235,12 @@ def canonical(input: Input, *, sibling: bool) -> Seen:
     if "rule_file" in input:
         return _hidden_rule(input, sibling=sibling)
     return _hidden_value(input["approval_view"], sibling=sibling)
+
+
+def effect_shell(input: Input, *, sibling: bool) -> Seen:
+    """Shell commands: what each would do, against what the case allows."""
+    outcomes = judge_commands(input, sibling=sibling)
+    return _seen(outcomes, "everything is permitted, or the contract says `effect: call`" if sibling else "as the case allows")
 
 
 def _folded_path(input: Input, *, sibling: bool) -> Seen:
@@ -491,6 +501,7 @@ RUNNERS: Final[Mapping[str, Callable[..., Seen]]] = {
     "field": field,
     "mcp": mcp,
     "effect-path": effect_path,
+    "effect-shell": effect_shell,
     "canonical": canonical,
     "invocation": invocation,
 }

@@ -43,6 +43,15 @@ REASONS: Final[Mapping[str, frozenset[str]]] = {
     "KEY_REUSE_CONFLICT": frozenset({"KEY_REUSE_CONFLICT"}),
     "DUPLICATE_CALL_ID": frozenset({"KEY_REUSE_CONFLICT"}),
     "DISTINCT_EVENTS": frozenset(),
+    # A shell text: an atom that no policy permits, or an effect that cannot be told.
+    "SHELL_SUBSTITUTION": frozenset({"EFFECT_FORBIDDEN", "EFFECT_UNSUPPORTED", "EFFECT_UNREADABLE"}),
+    "SHELL_MULTIPLE_COMMANDS": frozenset({"EFFECT_FORBIDDEN", "EFFECT_UNSUPPORTED", "EFFECT_UNREADABLE"}),
+    "APPROVAL_REQUIRED": frozenset({"POLICY_FORBIDS", "EFFECT_FORBIDDEN", "EFFECT_UNSUPPORTED"}),
+    "ENV_ASSIGNMENT_NOT_GRANTED": frozenset({"EFFECT_FORBIDDEN", "EFFECT_UNSUPPORTED"}),
+    "ARG_RUNS_PROGRAM": frozenset({"EFFECT_FORBIDDEN", "EFFECT_UNSUPPORTED"}),
+    "POLICY_FORBIDS": frozenset({"POLICY_FORBIDS"}),
+    "WRITE_NOT_GRANTED": frozenset({"EFFECT_FORBIDDEN"}),
+    "READ_ONLY": frozenset(),
 }
 # `fail_closed` is a refusal too: nothing runs until a person repairs it.
 REFUSED: Final = frozenset({"reject", "fail_closed"})

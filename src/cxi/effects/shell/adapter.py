@@ -1,9 +1,9 @@
 """Kind `shell`: one bash text, run in a working directory.
 
-- Inputs: `text`; `cwd` (the root, where it is not given); `home`; `env`, an object of the variables that the shell starts with -
+- Inputs: `text`; `cwd` (the root, where it is not given); `home`; `env`, an object of the variables that the shell starts with:
   without it no variable is known.
-- The shell is taken to start as `bash -c` does: no aliases, no functions, no `BASH_ENV`, `CDPATH` or `GLOBIGNORE`, a `PATH` of system
-  folders (unless `env` says otherwise), descriptors that are no terminal, a umask of 022.
+- The shell is taken to start as `bash -c` does: no aliases, no functions, no `BASH_ENV`, `CDPATH` or `GLOBIGNORE`, a `PATH` of
+  system folders (unless `env` says otherwise), descriptors that are no terminal, a umask of 022.
 - What is read whole is `checked`; what only running could tell is in its `proc.exec` atom, and no more is claimed.
 
         effect: {adapter: shell, text: command, cwd: workdir}
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from cxi.effects.base import Effect, Snapshot
+from cxi.effects.base import Atom, Effect, Snapshot
 from cxi.effects.given import give, give_text
 from cxi.effects.hidden import git_atoms
 from cxi.effects.shell.left import collect
@@ -46,7 +46,7 @@ class ShellAdapter:
         for given in (cwd, home, env):
             if isinstance(given, Refused):
                 return given
-        return plan_text(
+        effect = plan_text(
             text,
             snapshot,
             cwd=cwd if isinstance(cwd, str) else "",
@@ -54,6 +54,10 @@ class ShellAdapter:
             env=env if isinstance(env, Mapping) else None,
             field="" if field.startswith("=") else field,
         )
+        if isinstance(effect, Effect) and not effect.atoms and text.strip():
+            # What only prints has to run all the same, and shows where it runs.
+            return Effect(effect.adapter, (Atom("fs.read", cwd if isinstance(cwd, str) and cwd else ".", {}),), effect.assurance)
+        return effect
 
 
 def plan_text(

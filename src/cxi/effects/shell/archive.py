@@ -1,4 +1,4 @@
-"""What do archives hold, and where does it go? Their tables are read from the snapshot; what is not a plain file or folder is refused.
+"""What do archives hold, and where does it go? What is not a plain file or folder is refused.
 
 - An extracted file replaces what stands at its place; a link on the way that the archive did not make is followed, as tar does.
 - A compressing tar runs the compressor.
@@ -41,6 +41,7 @@ def _archive(call: Call, text: str) -> bytes | None:
 
 
 def tar(call: Call) -> list[State]:
+    """Packs, unpacks or lists."""
     state = call.state
     given = call.given
     modes = [one for one in ("c", "x", "t", "r", "u", "A", "d") if given.has(one)]
@@ -139,6 +140,7 @@ def _place(call: Call, text: str, mode: int, body: bytes | None, *, keep: bool) 
 
 
 def unzip(call: Call) -> list[State]:
+    """Unpacks or lists."""
     state = call.state
     given = call.given
     operands = call.operands()
@@ -227,7 +229,8 @@ def gzip(call: Call) -> list[State]:
         return [state]
     if given.has("r"):
         raise Stop(KNOW, f"`{call.name} -r`")
-    for text in operands:
+    for given_name in operands:
+        text = given_name
         place = state.resolve(text, follow=False)
         node = state.look(place.path) if not place.problem else ABSENT
         if undo and node.kind is EntryKind.ABSENT:

@@ -49,7 +49,7 @@ class _Expression:
                 self.tokens.append(("number", number))
             elif name is not None:
                 raw = found.group().strip()
-                if raw.startswith("$") != (raw.startswith("${") or raw.startswith("$")) or ("{" in raw) != ("}" in raw):
+                if raw.startswith("$") != (raw.startswith(("${", "$"))) or ("{" in raw) != ("}" in raw):
                     raise Stop(KNOW, "arithmetic that is not plain")
                 if not raw.startswith("$") and "{" in raw:
                     raise Stop(KNOW, "arithmetic that is not plain")
@@ -152,7 +152,7 @@ class _Expression:
         return self.value(name)
 
     def value(self, name: str) -> int | None:
-        from cxi.effects.shell.expand import parameter
+        from cxi.effects.shell.expand import parameter  # noqa: PLC0415 - expansion computes, and computing expands
 
         text = parameter(self.state, name)
         if text is None:

@@ -1,4 +1,4 @@
-"""What do bash's own commands do? The closed list; a builtin that is not on it is refused, for it shadows a program of its name."""
+"""What do bash's own commands do? The closed list; any other builtin is refused, for it shadows a program of its name."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cxi.effects.shell.arithmetic import compute
 from cxi.effects.shell.field import Field, Found, Hole
 from cxi.effects.shell.guarded import is_guarded
 from cxi.effects.shell.machine import Machine
+from cxi.effects.shell.read import read
 from cxi.effects.shell.state import LIKELY, State, Variable
 from cxi.effects.shell.stop import KNOW, Stop
 from cxi.values.base import EntryKind
@@ -21,41 +22,11 @@ Builtin: TypeAlias = Callable[[Machine, State, list[Field]], list[State]]
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _OTHERS: Final = frozenset(
-    [
-        "alias",
-        "bg",
-        "bind",
-        "caller",
-        "compgen",
-        "complete",
-        "compopt",
-        "disown",
-        "enable",
-        "fc",
-        "fg",
-        "getopts",
-        "hash",
-        "help",
-        "history",
-        "kill",
-        "logout",
-        "mapfile",
-        "popd",
-        "pushd",
-        "readarray",
-        "shopt",
-        "suspend",
-        "times",
-        "trap",
-        "typeset",
-        "ulimit",
-        "umask",
-        "unalias",
-        "wait",
-        "declare",
-        "dirs",
-        "jobs",
-    ]
+    {
+        *("alias", "bg", "bind", "caller", "compgen", "complete", "compopt", "declare", "dirs", "disown", "enable", "fc", "fg"),
+        *("getopts", "hash", "help", "history", "jobs", "kill", "logout", "mapfile", "popd", "pushd", "readarray", "suspend"),
+        *("times", "trap", "typeset", "ulimit", "umask", "unalias", "wait"),
+    }
 )
 
 
@@ -118,7 +89,7 @@ _ESCAPES: Final = {
 
 
 def unescape(text: str) -> tuple[str, bool] | None:
-    """What `echo -e` and `printf %b` make of a text, and whether `\\c` ended it; None where it is not plain."""
+    r"""What `echo -e` and `printf %b` make of a text, and whether `\\c` ended it; None where it is not plain."""
     out: list[str] = []
     at = 0
     while at < len(text):
@@ -364,6 +335,13 @@ def _jump(machine: Machine, state: State, words: list[Field]) -> list[State]:
         if state.levels < 1:
             raise Stop(KNOW, f"`{name} 0`")
         state.status = 0
+        state.levels = min(state.levels, state.loops)
+        if not state.loops:
+            return [state]  # it only complains
+    elif name == "return" and not state.returns:
+        state.write(2, None)
+        state.status = None
+        return [state]
     elif rest:
         state.status = int(rest[0]) & 255
     state.flow = name
@@ -385,7 +363,7 @@ def _shift(machine: Machine, state: State, words: list[Field]) -> list[State]:
 def _read(machine: Machine, state: State, words: list[Field]) -> list[State]:
     """`read`: its variables are not known afterwards, but for a whole line of a known input with `IFS=`."""
     del machine
-    names = [word for word in _known(words[1:], "read")]
+    names = list(_known(words[1:], "read"))
     while names and re.fullmatch(r"-[rse]+", names[0]):
         names.pop(0)
     if names and names[0].startswith("-"):
@@ -401,8 +379,6 @@ def _read(machine: Machine, state: State, words: list[Field]) -> list[State]:
 
 
 def _eval(machine: Machine, state: State, words: list[Field]) -> list[State]:
-    from cxi.effects.shell.read import read
-
     text = " ".join(_known(words[1:], "eval"))
     try:
         script = read(text)
@@ -413,8 +389,6 @@ def _eval(machine: Machine, state: State, words: list[Field]) -> list[State]:
 
 
 def _source(machine: Machine, state: State, words: list[Field]) -> list[State]:
-    from cxi.effects.shell.read import read
-
     rest = _known(words[1:], "source")
     if not rest or rest[0].startswith("-") or "/" not in rest[0]:
         raise Stop(KNOW, "`source` of what is looked up on the path", needs="write `./` before its name")
@@ -439,6 +413,7 @@ def _source(machine: Machine, state: State, words: list[Field]) -> list[State]:
         state.parameters = tuple(rest[1:])
     state.status = 0
     state.depth += 1
+    state.returns += 1
     if state.depth > 10:
         raise Stop(KNOW, "files that source each other")
     try:
@@ -447,6 +422,7 @@ def _source(machine: Machine, state: State, words: list[Field]) -> list[State]:
         raise Stop(error.code, f"in `{rest[0]}`: {error.detail}", needs=error.needs) from None
     for after in out:
         after.depth -= 1
+        after.returns -= 1
         after.parameters = before if rest[1:] else after.parameters
         if after.flow == "return":
             after.flow = ""

@@ -1,6 +1,6 @@
 """Is a test true? 0, 1, 2 for an error; None where it is not known.
 
-- `[[ x -eq y ]]` and `[[ -v x ]]` evaluate their words as arithmetic, which can run commands: only plain numbers and names are read.
+- `[[ x -eq y ]]` and `[[ -v x ]]` evaluate their words as arithmetic, which can run commands: plain numbers and names only.
 - `test` and `[` do not, but for `-v`.
 - What a program may have changed is not known.
 """
@@ -32,9 +32,7 @@ _COMPARE: Final[Mapping[str, Callable[[int, int], bool]]] = MappingProxyType(
         "-ge": lambda a, b: a >= b,
     }
 )
-_FILES: Final = frozenset(
-    ["-a", "-b", "-c", "-d", "-e", "-f", "-g", "-h", "-k", "-p", "-r", "-s", "-u", "-w", "-x", "-G", "-L", "-N", "-O", "-S"]
-)
+_FILES: Final = frozenset(f"-{letter}" for letter in "abcdefghkprsuwxGLNOS")
 
 
 def check(runner: Runner, state: State, condition: Condition) -> int | None:
@@ -138,9 +136,13 @@ def _single(state: State, op: Field, word: Field) -> int | None:
         if isinstance(word, Hole) or not re.fullmatch(r"[A-Za-z_]\w*", word):
             raise Stop(KNOW, "`-v` of what is no plain name: it could run a command")
         return _is_set(state, word)
+    if op in _COMPARE or op in ("-nt", "-ot", "-ef"):
+        return 2
     if op in ("-z", "-n", "-t", "-o", "-R") or op in _FILES:
         return _unary(state, op, word)
-    raise Stop(KNOW, f"`{op}` is no test that is known")
+    if re.fullmatch(r"-[A-Za-z]", op):
+        raise Stop(KNOW, f"`{op}` is no test that is known")
+    return 2  # an error, and nothing more
 
 
 def _is_set(state: State, name: str) -> int | None:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -166,7 +167,7 @@ def _brace(items: list[Part], depth: int) -> list[list[Part]]:
     middles: list[list[Part]]
     if commas:
         cuts = [start, *commas, end]
-        middles = [one for a, b in zip(cuts, cuts[1:], strict=False) for one in _brace(items[a + 1 : b], depth + 1)]
+        middles = [one for a, b in itertools.pairwise(cuts) for one in _brace(items[a + 1 : b], depth + 1)]
     else:
         inner = items[start + 1 : end]
         sequence = _sequence(inner)
@@ -392,47 +393,24 @@ def parameter(state: State, name: str) -> str | None:
 
 
 _DYNAMIC: Final = frozenset(
-    [
-        "RANDOM",
-        "SECONDS",
-        "LINENO",
-        "EPOCHSECONDS",
-        "EPOCHREALTIME",
-        "SRANDOM",
-        "BASHPID",
-        "PPID",
-        "UID",
-        "EUID",
-        "HOSTNAME",
-        "HOSTTYPE",
-        "MACHTYPE",
-        "OSTYPE",
-        "SHLVL",
-        "BASH",
-        "BASHOPTS",
-        "SHELLOPTS",
-        "BASH_VERSION",
-        "BASH_VERSINFO",
-        "BASH_COMMAND",
-        "BASH_SUBSHELL",
-        "FUNCNAME",
-        "GROUPS",
-        "DIRSTACK",
-        "PIPESTATUS",
-        "_",
-        "BASH_SOURCE",
-        "BASH_LINENO",
-        "OPTIND",
-        "OPTARG",
-        "REPLY",
-        "PS4",
-        "PATH",
-        "TERM",
-        "HISTCMD",
-        "COLUMNS",
-        "LINES",
-        "OLDPWD",
-    ]
+    {
+        *(
+            "RANDOM",
+            "SECONDS",
+            "LINENO",
+            "EPOCHSECONDS",
+            "EPOCHREALTIME",
+            "SRANDOM",
+            "BASHPID",
+            "PPID",
+            "UID",
+            "EUID",
+            "HOSTNAME",
+        ),
+        *("HOSTTYPE", "MACHTYPE", "OSTYPE", "SHLVL", "BASH", "BASHOPTS", "SHELLOPTS", "BASH_VERSION", "BASH_VERSINFO"),
+        *("BASH_COMMAND", "BASH_SUBSHELL", "FUNCNAME", "GROUPS", "DIRSTACK", "PIPESTATUS", "_", "BASH_SOURCE", "BASH_LINENO"),
+        *("OPTIND", "OPTARG", "REPLY", "PS4", "PATH", "TERM", "HISTCMD", "COLUMNS", "LINES", "OLDPWD"),
+    }
 )
 
 
@@ -496,7 +474,7 @@ def _glob(state: State, chars: list[Char]) -> list[str]:
             parts[-1].append(char)
     absolute = len(parts) > 1 and not parts[0]
     found = [""] if not absolute else ["/"]
-    rest = [part for part in (parts[1:] if absolute else parts)]
+    rest = list(parts[1:] if absolute else parts)
     for at, part in enumerate(rest):
         last = at == len(rest) - 1
         found = _step(state, found, part, last=last)

@@ -51,15 +51,20 @@ def cat(call: Call) -> list[State]:
 def tee(call: Call) -> list[State]:
     """Copies its input to files and to its output."""
     state = call.state
-    data = state.take()
-    for text in call.operands():
-        call.write(text, data, append=call.given.has("a"))
+    append = call.given.has("a")
+    operands = call.operands()
+    for text in operands:
+        call.write(text, b"", append=append)
+    data = state.take()  # its files are opened, and emptied, before it reads
+    for text in operands:
+        call.write(text, data, append=True)
     execute(state, call.name, call.words, noisy=False)
     state.write(1, data)
     return call.settle()
 
 
 def mkdir(call: Call) -> list[State]:
+    """Makes folders."""
     state = _begin(call)
     parents = call.given.has("p")
     for text in call.operands():
@@ -99,6 +104,7 @@ def make_folder(state: State, text: str) -> bool:
 
 
 def rmdir(call: Call) -> list[State]:
+    """Removes empty folders."""
     state = _begin(call)
     for text in call.operands():
         chain = [text.rstrip("/") or "/"]
@@ -120,6 +126,7 @@ def rmdir(call: Call) -> list[State]:
 
 
 def rm(call: Call) -> list[State]:
+    """Removes files, and folders with all that they hold."""
     state = _begin(call)
     recursive, force = call.given.has("r", "R"), call.given.has("f")
     call.unsure = call.given.has("i", "I", "interactive")
@@ -172,6 +179,7 @@ def _empty(state: State, path: str) -> None:
 
 
 def touch(call: Call) -> list[State]:
+    """Sets times, and makes what is not there."""
     state = _begin(call)
     for field in call.given.all("r"):
         call.read(field)
@@ -201,6 +209,7 @@ def touch(call: Call) -> list[State]:
 
 
 def chmod(call: Call) -> list[State]:
+    """Sets modes."""
     state = _begin(call)
     operands = call.operands()
     if call.given.has("reference"):
@@ -308,6 +317,7 @@ def _inside(destination: str, source: str) -> str:
 
 
 def copy(call: Call) -> list[State]:
+    """Copies."""
     state = _begin(call)
     recursive = call.given.has("r", "R", "a")
     follow = call.given.has("L") or not (recursive or call.given.has("d", "P"))
@@ -340,13 +350,14 @@ def copy(call: Call) -> list[State]:
 def _copy(call: Call, state: State, source: str, node: Node, target: str, *, follow: bool, recursive: bool) -> None:
     """One thing, to a path as it was given."""
     own = state.resolve(target, follow=False)
+    if node.kind is EntryKind.FILE:
+        state.read(source)
     if own.problem:
         call.failed = True
         return
     there = state.look(own.path)
     match node.kind:
         case EntryKind.FILE:
-            state.read(source)
             _copy_file(call, state, source, node, target, there, recursive=recursive)
         case EntryKind.LINK:
             if there.kind is EntryKind.FOLDER or target.endswith("/"):
@@ -417,6 +428,7 @@ def _copy_file(call: Call, state: State, source: str, node: Node, target: str, t
 
 
 def move(call: Call) -> list[State]:
+    """Renames."""
     state = _begin(call)
     call.unsure = call.given.has("i", "u", "n")
     found = _ends(call)
@@ -477,6 +489,7 @@ def _move(call: Call, state: State, source: str, target: str) -> None:
 
 
 def link(call: Call) -> list[State]:
+    """Makes links."""
     state = _begin(call)
     symbolic, force = call.given.has("s"), call.given.has("f")
     operands = call.operands()
@@ -524,6 +537,7 @@ def _link(call: Call, state: State, source: str, target: str, *, symbolic: bool,
 
 
 def install(call: Call) -> list[State]:
+    """Copies in place of what is there, with a mode."""
     state = _begin(call)
     mode = call.given.last("m")
     bits = new_mode(0o755, call.known(mode), folder=False) if mode is not None else 0o755
@@ -552,6 +566,7 @@ def install(call: Call) -> list[State]:
 
 
 def truncate(call: Call) -> list[State]:
+    """Sets sizes."""
     state = _begin(call)
     for field in call.given.all("r"):
         call.read(field)
@@ -568,6 +583,7 @@ def truncate(call: Call) -> list[State]:
 
 
 def dd(call: Call) -> list[State]:
+    """Copies blocks."""
     state = _begin(call)
     for text in call.operands():
         key, equals, value = text.partition("=")
@@ -582,6 +598,7 @@ def dd(call: Call) -> list[State]:
 
 
 def mktemp(call: Call) -> list[State]:
+    """Makes a file of a name that is not known."""
     state = _begin(call)
     folder = call.given.last("p")
     if call.given.operands or folder is not None or call.given.has("t"):

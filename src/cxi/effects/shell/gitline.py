@@ -104,6 +104,7 @@ _Plan: TypeAlias = Callable[[_Git], None]
 
 
 def git(call: Call) -> list[State]:
+    """Finds the sub-command and what it is told."""
     state = call.state
     words = list(call.words[1:])
     where = state.cwd

@@ -81,7 +81,7 @@ def grammars() -> Mapping[str, Grammar]:
     found: dict[str, Grammar] = {}
     for entry in sorted(files(TABLES).iterdir(), key=lambda item: item.name):
         name = entry.name.removesuffix(".yaml")
-        if name == entry.name or name == "environment":
+        if name in (entry.name, "environment"):
             continue
         for programs, body in load_table(name).items():
             for program in programs.split():
@@ -90,6 +90,7 @@ def grammars() -> Mapping[str, Grammar]:
 
 
 def make(name: str, body: object) -> Grammar:
+    """A grammar from its entry."""
     spec = dict(body) if isinstance(body, dict) else {}
     short: dict[str, tuple[str, str]] = {}
     long: dict[str, tuple[str, str]] = {}

@@ -1,4 +1,4 @@
-"""What may a command's own reader ask of the machine that runs it? Kept apart so that readers and machine need not know each other."""
+"""What may a command's own reader ask of the machine that runs it? Apart, so that the two need not know each other."""
 
 from __future__ import annotations
 

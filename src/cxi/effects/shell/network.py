@@ -55,6 +55,7 @@ def _request(call: Call, text: str, method: str) -> SplitResult:
 
 
 def curl(call: Call) -> list[State]:
+    """Talks to the addresses that it is given."""
     state = call.state
     given = call.given
     home = state.value("HOME")
@@ -142,6 +143,7 @@ def _uploaded(call: Call, text: str) -> None:
 
 
 def wget(call: Call) -> list[State]:
+    """Fetches one address into one file."""
     state = call.state
     given = call.given
     redirects = given.last("max-redirect")

@@ -131,6 +131,7 @@ def make(call: Call) -> list[State]:
 
 
 def pip(call: Call) -> list[State]:
+    """Installs, removes or lists packages."""
     words = _words(call)
     if not words or words[0] in _ASKS or words[0] in call.fact("reads"):
         return _asked(call)
@@ -187,6 +188,7 @@ def _packages(call: Call, words: list[str]) -> dict[str, JsonValue]:
 
 
 def npm(call: Call) -> list[State]:
+    """Installs packages, or runs what `package.json` says."""
     words = _words(call)
     if not words or words[0] in _ASKS or words[0] in call.fact("reads"):
         return _asked(call)

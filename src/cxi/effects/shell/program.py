@@ -1,6 +1,6 @@
 """Which program is this, and who knows what it does?
 
-- A name without a slash is looked up on the system path. Where the caller's `PATH` names other folders, they are looked into first.
+- A name without a slash is looked up on the system path. Other folders of the caller's `PATH` are looked into first.
 - A program in a system folder is known by its name; its grammar reads its arguments, and its reader says what it does.
 - Any other program is `proc.exec` of its path: only running could tell. One without a grammar is refused.
 """

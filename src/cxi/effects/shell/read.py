@@ -3,7 +3,6 @@
 - Written from bash's manual (5.2): quoting, reserved words in command position only, here-documents, compound commands.
 - What is not on the closed list of `syntax` is refused where it stands: arrays, `select`, `coproc`, extended globs, `{name}>`.
 - A second reader (tree-sitter) must find no error and the same commands at the same places, else the text is refused.
-- Characters that a reader of the text cannot see are refused (`NON_CANONICAL_TEXT`), but not in a here-document's body.
 
     >>> read("echo hi > out").chains[0].first.stages[0].words[0].plain  # doctest: +SKIP
     'echo'
@@ -12,13 +11,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from typing import Final, NoReturn
+from typing import Final
 
+from cxi.effects.shell.lexer import LONGEST, NAME, RUN, Lexer
 from cxi.effects.shell.second import compare
 from cxi.effects.shell.stop import READ, Stop
 from cxi.effects.shell.syntax import (
-    Arithmetic,
     Assignment,
     Both,
     Case,
@@ -35,95 +33,30 @@ from cxi.effects.shell.syntax import (
     If,
     Literal,
     Not,
-    Parameter,
-    Part,
     Pipeline,
-    Process,
     Redirect,
     Script,
     Simple,
-    Substitution,
     Test,
     While,
     Word,
 )
 from cxi.errors import Code
 
-LONGEST: Final = 256 * 1024  # characters of a text
-DEEPEST: Final = 40  # constructs in each other
-
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_./:,@%+\-^=]+")
-_RUN: Final = re.compile(r"[^\s|&;()<>\\'\"$`]+")
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGN: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _SUBSCRIPT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
-_BLANK: Final = re.compile(r"(?:[ \t]|\\\n)+")
 _REDIRECT: Final = re.compile(r"(\d*)(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|(&>>|&>)")
 _VARFD: Final = re.compile(r"\{[A-Za-z_]\w*\}[<>]")
-_DOUBLE: Final = re.compile(r"[^\\\"$`]+")
-_ARITHMETIC: Final = re.compile(r"[\w\s+\-*/%<>=!&|^~?:,()$#{}]*")
-_OPERATOR: Final = re.compile(r":[-=+?]|[-=+?]|%%?|##?|//?|\^\^?|,,?")
-_PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
 _REGULAR: Final = re.compile(r"[\w^$.*+?\[\]/,:=@%~-]+")
 _RESERVED: Final = frozenset(
-    [
-        "if",
-        "then",
-        "elif",
-        "else",
-        "fi",
-        "for",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "in",
-        "function",
-        "select",
-        "coproc",
-        "time",
-        "{",
-        "}",
-        "!",
-        "[[",
-        "]]",
-    ]
+    {
+        *("if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "function", "select"),
+        *("coproc", "time", "{", "}", "!", "[[", "]]"),
+    }
 )
-_ENDS: Final = frozenset(["then", "elif", "else", "fi", "do", "done", "esac", "}"])
-_UNARY: Final = frozenset(
-    [
-        "-a",
-        "-b",
-        "-c",
-        "-d",
-        "-e",
-        "-f",
-        "-g",
-        "-h",
-        "-k",
-        "-p",
-        "-r",
-        "-s",
-        "-t",
-        "-u",
-        "-w",
-        "-x",
-        "-G",
-        "-L",
-        "-N",
-        "-O",
-        "-S",
-        "-z",
-        "-n",
-        "-o",
-        "-v",
-    ]
-)
-_BINARY: Final = frozenset(["=", "==", "!=", "=~", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"])
-_ANSI: Final = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
-                "\\": "\\", "'": "'", '"': '"', "?": "?"}  # fmt: skip
+_ENDS: Final = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
+_UNARY: Final = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOSznov")
+_BINARY_AHEAD: Final = re.compile(r"(?:==|=~|!=|=|<|>|-eq|-ne|-lt|-le|-gt|-ge|-nt|-ot|-ef)(?=\s)")
 
 
 def read(text: str, *, posix: bool = False) -> Script:
@@ -147,123 +80,8 @@ def read(text: str, *, posix: bool = False) -> Script:
     return script
 
 
-class Reader:
-    """A place in a text.
-
-    Attributes:
-        at: The next character.
-        spans: Where here-documents' bodies stand.
-        commands: Where each simple command's first word stands.
-        foreign: Whether some of them stand in a text of their own.
-    """
-
-    def __init__(self, text: str, *, posix: bool = False, depth: int = 0, outer: Reader | None = None) -> None:
-        self.text = text
-        self.at = 0
-        self.posix = posix
-        self.depth = depth
-        self.pending: list[tuple[Here, str, bool, bool]] = []  # with its delimiter, whether quoted, whether tabs are stripped
-        self.spans: list[tuple[int, int]] = []
-        self.commands: list[int] = outer.commands if outer else []
-        self.foreign = False
-        if outer:
-            outer.foreign = True
-
-    def stop(self, detail: str, start: int | None = None, *, needs: str = "") -> NoReturn:
-        """Refuse at a place."""
-        begin = self.at if start is None else start
-        raise Stop(READ, detail, begin, max(self.at, begin + 1), needs=needs)
-
-    def bash_only(self, what: str) -> None:
-        """Refuse what a plain `sh` reads otherwise."""
-        if self.posix:
-            self.stop(f"{what} means something else to a plain `sh`", needs="run it with `bash -c`")
-
-    def deeper(self) -> None:
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise Stop(Code.TOO_LARGE, f"more than {DEEPEST} constructs in each other", self.at, self.at + 1)
-
-    def visible(self) -> None:
-        """Refuse characters that cannot be seen, outside here-documents."""
-        if self.text.isascii() and self.text.isprintable():
-            return
-        inside = iter([*self.spans, (len(self.text), len(self.text))])
-        start, end = next(inside)
-        for at, char in enumerate(self.text):
-            if at >= end and end < len(self.text):
-                start, end = next(inside)
-            if char in "\n\t" or (" " <= char <= "~"):
-                continue
-            category = unicodedata.category(char)
-            if category == "Cs" or char == "\0":
-                raise Stop(Code.NON_CANONICAL_TEXT, f"U+{ord(char):04X} has no form in a command", at, at + 1)
-            if category in ("Cc", "Cf", "Zl", "Zp", "Zs") and not start <= at < end:
-                raise Stop(Code.NON_CANONICAL_TEXT, f"U+{ord(char):04X} cannot be seen", at, at + 1)
-
-    # --- between words
-
-    def blank(self) -> None:
-        """Skip blanks, continued lines and a comment."""
-        text = self.text
-        while True:
-            found = _BLANK.match(text, self.at)
-            if found:
-                self.at = found.end()
-            if text.startswith("#", self.at) and (self.at == 0 or text[self.at - 1] in " \t\n;&|()"):
-                end = text.find("\n", self.at)
-                self.at = len(text) if end < 0 else end
-                return
-            if not found:
-                return
-
-    def newline(self) -> None:
-        """Take a newline, and the here-documents that begin after it."""
-        self.at += 1
-        pending, self.pending = self.pending, []
-        for later, delimiter, quoted, tabs in pending:
-            later.body = self.here(delimiter, quoted=quoted, tabs=tabs)
-
-    def lines(self) -> None:
-        """Skip blanks and newlines."""
-        self.blank()
-        while self.text.startswith("\n", self.at):
-            self.newline()
-            self.blank()
-
-    def here(self, delimiter: str, *, quoted: bool, tabs: bool) -> Word:
-        start = self.at
-        kept: list[str] = []
-        text = self.text
-        continued = False  # by a backslash: then the next line cannot end it
-        while True:
-            if self.at >= len(text):
-                self.stop(f"the here-document is not ended by `{delimiter}`", start)
-            end = text.find("\n", self.at)
-            end = len(text) if end < 0 else end
-            line = text[self.at : end]
-            self.at = min(end + 1, len(text))
-            stripped = line.lstrip("\t") if tabs else line
-            if stripped == delimiter and not continued:
-                break
-            continued = not quoted and (len(line) - len(line.rstrip("\\"))) % 2 == 1
-            if continued and (tabs or delimiter.startswith(stripped[:-1])):
-                self.stop("a continued line hides the here-document's end", start)
-            kept.append(stripped + "\n")
-        stop = self.at
-        self.spans.append((start, stop))
-        body = "".join(kept)
-        if quoted or not re.search(r"[\\$`]", body):
-            return Word(start, stop, (Literal(body, True),), body)
-        if len(body) > LONGEST // 4 and body.count("$(") > 100:
-            self.stop("the here-document expands too much", start)
-        inner = Reader(body, posix=self.posix, depth=self.depth, outer=self)
-        inner.deeper()
-        try:
-            parts = inner.double(end="")
-        except Stop as error:
-            raise Stop(error.code, error.detail, start, stop, needs=error.needs) from None
-        return _word(start, stop, parts)
+class Reader(Lexer):
+    """The grammar: lists, pipelines, commands (bash's manual, 3.2)."""
 
     # --- lists
 
@@ -308,7 +126,7 @@ class Reader:
         if char in ("{", "}", "!"):
             following = self.text[self.at + 1 : self.at + 2]
             return char if following in ("", " ", "\t", "\n", ";", "&", "|", ")", "(", "<", ">") else ""
-        found = _RUN.match(self.text, self.at)
+        found = RUN.match(self.text, self.at)
         if found and found.group() in _RESERVED and self.text[found.end() : found.end() + 1] not in ("'", '"', "$", "`", "\\"):
             return found.group()
         return ""
@@ -426,10 +244,9 @@ class Reader:
                 self.bash_only("`function`")
                 self.at += 8
                 self.blank()
-                found = _NAME.match(text, self.at)
+                found = NAME.match(text, self.at)
                 if found is None:
                     self.stop("a function's name is expected")
-                    raise AssertionError
                 self.at = found.end()
                 self.blank()
                 if text.startswith("(", self.at):
@@ -440,17 +257,12 @@ class Reader:
             case "" | "in":
                 return self.simple(start, timed=timed)
             case word:
-                self.stop(f"`{word}` is not read here", needs="write it without `" + word + "`")
+                raise Stop(READ, f"`{word}` is not read here", start, start + len(word), needs=f"write it without `{word}`")
 
     def filled(self, command: Command, body: Script) -> Command:
         if not body.chains:
             self.stop("an empty list", command.start)
         return command
-
-    def take(self, what: str) -> None:
-        if not self.text.startswith(what, self.at):
-            self.stop(f"`{what}` is expected")
-        self.at += len(what)
 
     def keyword(self, what: str) -> None:
         if self.at >= len(self.text) or self.peek() != what:
@@ -501,7 +313,7 @@ class Reader:
                 self.at += 1
             body = self.do()
             return Count(parts[0], parts[1], parts[2], body, self.redirects(), start, self.at)
-        found = _NAME.match(text, self.at)
+        found = NAME.match(text, self.at)
         if found is None:
             self.stop("a variable's name is expected")
         self.at = found.end()
@@ -600,7 +412,7 @@ class Reader:
 
     def define(self, word: Word, start: int) -> Function:
         name = word.plain or ""
-        if not _NAME.fullmatch(name) or self.text[word.start : word.end] != name:
+        if not NAME.fullmatch(name) or self.text[word.start : word.end] != name:
             self.stop("a function's name is expected", start)
         self.at += 1
         self.blank()
@@ -660,283 +472,7 @@ class Reader:
         self.pending.append((later, delimiter, raw != delimiter, op == "<<-"))
         return Redirect("<<", fd, word, start, self.at, later)
 
-    # --- words
-
-    def word(self, ends: str = "") -> Word:
-        """One word; it ends before a blank, a newline or an operator's character, or one of `ends`."""
-        text = self.text
-        start = self.at
-        plain = _PLAIN.match(text, start)
-        if plain is not None:
-            end = plain.end()
-            if end >= len(text) or (text[end] in " \t\n;|&)" and text[end] not in ends):
-                self.at = end
-                run = plain.group()
-                return Word(start, end, (Literal(run, False),), run)
-        parts: list[Part] = []
-        while self.at < len(text):
-            char = text[self.at]
-            if char in " \t\n|&;)" or char in ends:
-                break
-            if char in "<>":
-                if text[self.at + 1 : self.at + 2] != "(":
-                    break
-                self.bash_only("a process substitution")
-                reads = char == "<"
-                self.at += 2
-                body = self.script(frozenset({")"}))
-                self.take(")")
-                parts.append(Process(body, reads))
-                continue
-            if char == "(":
-                break
-            self.part(parts, char)
-        if self.at == start:
-            self.stop("a word is expected")
-        return _word(start, self.at, parts)
-
-    def part(self, parts: list[Part], char: str) -> None:
-        text = self.text
-        if char == "\\":
-            following = text[self.at + 1 : self.at + 2]
-            if not following:
-                self.stop("a backslash at the end")
-            if following != "\n":
-                parts.append(Literal(following, True))
-            self.at += 2
-        elif char == "'":
-            end = text.find("'", self.at + 1)
-            if end < 0:
-                self.stop("a quote is not closed")
-            parts.append(Literal(text[self.at + 1 : end], True))
-            self.at = end + 1
-        elif char == '"':
-            self.at += 1
-            inner = self.double(end='"')
-            parts.extend(inner or [Literal("", True)])
-        elif char in "$`":
-            self.dollar(parts, char, quoted=False)
-        else:
-            found = _RUN.match(text, self.at)
-            if found is None:  # a blank of another kind than space, tab and newline
-                parts.append(Literal(char, False))
-                self.at += 1
-            else:
-                parts.append(Literal(found.group(), False))
-                self.at = found.end()
-
-    def double(self, end: str) -> list[Part]:
-        """What stands in double quotes, or in a here-document where `end` is empty."""
-        text = self.text
-        start = self.at
-        parts: list[Part] = []
-        while True:
-            if self.at >= len(text):
-                if end:
-                    self.stop("a quote is not closed", start - 1)
-                return parts
-            char = text[self.at]
-            if char == end:
-                self.at += 1
-                return parts
-            if char == "\\":
-                following = text[self.at + 1 : self.at + 2]
-                if following == "\n":
-                    self.at += 2
-                    continue
-                if following and following in ("$`\\\n" if not end else '$`"\\\n'):
-                    parts.append(Literal(following, True))
-                    self.at += 2
-                else:
-                    parts.append(Literal("\\", True))
-                    self.at += 1
-            elif char in "$`":
-                self.dollar(parts, char, quoted=True)
-            elif not end and char == '"':
-                parts.append(Literal('"', True))
-                self.at += 1
-            else:
-                found = _DOUBLE.match(text, self.at)
-                if found is None:
-                    raise AssertionError
-                parts.append(Literal(found.group(), True))
-                self.at = found.end()
-
-    def dollar(self, parts: list[Part], char: str, *, quoted: bool) -> None:
-        text, start = self.text, self.at
-        if char == "`":
-            parts.append(Substitution(self.backticks(quoted=quoted), quoted))
-            return
-        following = text[start + 1 : start + 2]
-        if following == "(":
-            if text.startswith("((", start + 1):
-                self.at += 3
-                parts.append(Arithmetic(self.arithmetic(), quoted))
-                return
-            self.at += 2
-            body = self.script(frozenset({")"}))
-            self.take(")")
-            parts.append(Substitution(body, quoted))
-        elif following == "{":
-            self.at += 2
-            parts.append(self.braced(quoted=quoted))
-        elif following == "'" and not quoted:
-            self.bash_only("`$'`")
-            self.at += 2
-            parts.append(Literal(self.ansi(), True))
-        elif following == '"' and not quoted:
-            self.stop('`$"` is translated by the locale', needs='write `"`')
-        elif following == "[":
-            self.stop("`$[` is old arithmetic", needs="write `$((…))`")
-        elif (name := _NAME.match(text, start + 1)) is not None:
-            self.at = name.end()
-            parts.append(Parameter(name.group(), quoted))
-        elif following and following in "0123456789@*#?$!-":
-            self.at += 2
-            parts.append(Parameter(following, quoted))
-        else:
-            parts.append(Literal("$", True))
-            self.at += 1
-
-    def backticks(self, *, quoted: bool) -> Script:
-        text, start = self.text, self.at
-        self.at += 1
-        kept: list[str] = []
-        while True:
-            if self.at >= len(text):
-                self.stop("a backtick is not closed", start)
-            char = text[self.at]
-            if char == "`":
-                self.at += 1
-                break
-            if (
-                char == "\\"
-                and self.at + 1 < len(text)
-                and (text[self.at + 1] in "$`\\" or (quoted and text[self.at + 1] == '"'))
-            ):
-                kept.append(text[self.at + 1])
-                self.at += 2
-                continue
-            kept.append(char)
-            self.at += 1
-        inner = Reader("".join(kept), posix=self.posix, depth=self.depth + 1, outer=self)
-        try:
-            script = inner.script(frozenset())
-            if inner.at < len(inner.text):
-                inner.stop("a backtick's text is not read whole")
-        except Stop as error:
-            raise Stop(error.code, error.detail, start, self.at, needs=error.needs) from None
-        return script
-
-    def arithmetic(self, *, semicolons: bool = False) -> str:
-        """The text up to the `))` that closes what was opened; only plain characters are read."""
-        start = self.at
-        depth = 0
-        text = self.text
-        while True:
-            if self.at >= len(text):
-                self.stop("`))` is expected", start)
-            char = text[self.at]
-            if char == "(":
-                depth += 1
-            elif char == ")":
-                if depth == 0:
-                    if not text.startswith("))", self.at):
-                        self.stop("this is not arithmetic alone", start)
-                    break
-                depth -= 1
-            self.at += 1
-        inner = text[start : self.at]
-        self.at += 2
-        if not _ARITHMETIC.fullmatch(inner.replace(";", " ") if semicolons else inner) or "$(" in inner:
-            self.stop("arithmetic with quotes, arrays or commands in it", start)
-        return inner
-
-    def braced(self, *, quoted: bool) -> Parameter:
-        text, start = self.text, self.at
-        if text.startswith("#", start) and text[start + 1 : start + 2] != "}":
-            found = _NAME.match(text, start + 1) or re.compile(r"[@*0-9]").match(text, start + 1)
-            if found is None or text[found.end() : found.end() + 1] != "}":
-                self.stop("this expansion is not read", start - 2)
-            self.at = found.end() + 1
-            return Parameter(found.group(), quoted, "length")
-        name = _PARAMETER.match(text, start)
-        if name is None:
-            self.stop("this expansion is not read", start - 2)
-        self.at = name.end()
-        if text.startswith("}", self.at):
-            self.at += 1
-            return Parameter(name.group(), quoted)
-        operator = _OPERATOR.match(text, self.at)
-        if operator is None:
-            self.stop("this expansion is not read", start - 2)
-        op = operator.group()
-        if op[0] in "/^,":
-            self.bash_only("this expansion")
-        self.at = operator.end()
-        here = self.at
-        parts: list[Part] = []
-        while True:
-            if self.at >= len(text):
-                self.stop("`}` is expected", start - 2)
-            char = text[self.at]
-            if char == "}":
-                break
-            if char in "{<>(" or (char in "'\"\n" and quoted):
-                self.stop("this expansion is not read", start - 2)
-            if char in " \t\n|&;)":
-                parts.append(Literal(char, quoted))
-                self.at += 1
-            elif quoted and char == "\\":
-                following = text[self.at + 1 : self.at + 2]
-                if following not in ("$", "`", '"', "\\", "}"):
-                    self.stop("this expansion is not read", start - 2)
-                parts.append(Literal(following, True))
-                self.at += 2
-            elif char in "$`":
-                self.dollar(parts, char, quoted=quoted)
-            elif char in "\\'\"":
-                self.part(parts, char)
-            else:
-                found = re.compile(r"[^\s|&;()<>\\'\"$`{}]+").match(text, self.at)
-                if found is None:
-                    self.stop("this expansion is not read", start - 2)
-                    raise AssertionError
-                parts.append(Literal(found.group(), quoted and op[0] not in "%#/^,"))
-                self.at = found.end()
-        word = _word(here, self.at, parts)
-        self.at += 1
-        return Parameter(name.group(), quoted, op, word)
-
-    def ansi(self) -> str:
-        """The text of `$'…'`, from after its quote."""
-        text, start = self.text, self.at
-        kept: list[str] = []
-        while True:
-            char = text[self.at : self.at + 1]
-            if not char:
-                self.stop("a quote is not closed", start - 2)
-            self.at += 1
-            if char == "'":
-                return "".join(kept)
-            if char != "\\":
-                kept.append(char)
-                continue
-            following = text[self.at : self.at + 1]
-            if following in _ANSI and following:
-                kept.append(_ANSI[following])
-                self.at += 1
-                continue
-            found = re.compile(r"x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})").match(text, self.at)
-            if found is None:
-                self.stop("this escape is not read", self.at - 1)
-            value = int(found[4], 8) & 0xFF if found[4] else int(found[1] or found[2] or found[3], 16)
-            if value == 0 or (value > 0x7F and (found[1] or found[4])) or value > 0x10FFFF or 0xD800 <= value < 0xE000:
-                self.stop("this escape is not read", self.at - 1)
-            kept.append(chr(value))
-            self.at = found.end()
-
-    # --- [[ ]]
+    # --- conditions
 
     def either(self) -> Condition:
         left = self.every()
@@ -978,8 +514,9 @@ class Reader:
         left = self.word()
         self.blank()
         if left.plain in _UNARY and left.end - left.start == 2 and self.at < len(text) and not self.closes():
-            if not _BINARY_AHEAD.match(text, self.at):
-                return Test(left.plain or "", (self.word(),))
+            test = None if _BINARY_AHEAD.match(text, self.at) else Test(left.plain or "", (self.word(),))
+            if test is not None:
+                return test
         if self.at >= len(text) or self.closes():
             return Test("-n", (left,))
         found = _BINARY_AHEAD.match(text, self.at)
@@ -998,25 +535,3 @@ class Reader:
 
     def closes(self) -> bool:
         return self.text[self.at] in "\n)" or self.text.startswith(("]]", "&&", "||"), self.at)
-
-
-_BINARY_AHEAD: Final = re.compile(r"(?:==|=~|!=|=|<|>|-eq|-ne|-lt|-le|-gt|-ge|-nt|-ot|-ef)(?=\s)")
-
-
-def _word(start: int, end: int, parts: list[Part]) -> Word:
-    """A word, with neighbouring literals of one kind joined."""
-    joined: list[Part] = []
-    for part in parts:
-        last = joined[-1] if joined else None
-        if isinstance(part, Literal) and isinstance(last, Literal) and part.quoted == last.quoted:
-            joined[-1] = Literal(last.text + part.text, part.quoted)
-        else:
-            joined.append(part)
-    plain: str | None = None
-    if all(isinstance(p, Literal) and (p.quoted or p.text in _DEAD or not _LIVE.search(p.text)) for p in joined):
-        plain = "".join(part.text for part in joined if isinstance(part, Literal))
-    return Word(start, end, tuple(joined), plain)
-
-
-_DEAD: Final = frozenset({"[", "{}"})
-_LIVE: Final = re.compile(r"[*?\[{~\\]")

@@ -113,7 +113,7 @@ def open_end(state: State, target: str, *, mode: str) -> End | None:
         state.read(path)
         key = _fresh(state)
         state.buffers[key] = node.data
-        return End("buffer", path if path not in state.disk else "", key)
+        return End("buffer", path, key)
     if node.kind is EntryKind.FOLDER or (node.kind is EntryKind.ABSENT and target.endswith("/")):
         return None
     _plain(state, path, node)

@@ -123,10 +123,7 @@ class Machine:
         return merge(out)
 
     def pipeline(self, state: State, pipeline: Pipeline) -> list[State]:
-        if len(pipeline.stages) == 1:
-            states = self.command(state, pipeline.stages[0])
-        else:
-            states = self.stages(state, pipeline)
+        states = self.command(state, pipeline.stages[0]) if len(pipeline.stages) == 1 else self.stages(state, pipeline)
         if pipeline.timed:
             for one in states:
                 one.write(2, None)
@@ -206,11 +203,11 @@ class Machine:
             case If(redirects=redirects):
                 return self.within(state, redirects, lambda inner: self.conditional(inner, command))
             case While(redirects=redirects):
-                return self.within(state, redirects, lambda inner: self.loop(inner, command))
+                return self.within(state, redirects, lambda inner: looped(inner, lambda one: self.loop(one, command)))
             case For(redirects=redirects):
-                return self.within(state, redirects, lambda inner: self.each(inner, command))
+                return self.within(state, redirects, lambda inner: looped(inner, lambda one: self.each(one, command)))
             case Count(redirects=redirects):
-                return self.within(state, redirects, lambda inner: self.count(inner, command))
+                return self.within(state, redirects, lambda inner: looped(inner, lambda one: self.count(one, command)))
             case Case(redirects=redirects):
                 return self.within(state, redirects, lambda inner: self.case(inner, command))
             case Compute(redirects=redirects):
@@ -448,13 +445,16 @@ class Machine:
             raise Stop(KNOW, f"more than {CALLS} function calls in each other")
         if any(isinstance(word, Hole) for word in words):
             raise Stop(KNOW, "a function's argument that is not known")
-        before = state.parameters
+        before, loops = state.parameters, state.loops
         state.parameters = tuple(str(word) for word in words)
         state.depth += 1
+        state.loops = 0
+        state.returns += 1
         out = self.command(state, body)
         for after in out:
-            after.parameters = before
+            after.parameters, after.loops = before, loops
             after.depth -= 1
+            after.returns -= 1
             if after.flow == "return":
                 after.flow = ""
             elif after.flow in ("break", "continue"):
@@ -467,6 +467,7 @@ class Machine:
         inner = state.copy()
         inner.buffers[key] = b""
         inner.fds[1] = End("buffer", key=key)
+        inner.options -= {"errexit"}  # not inherited by a command substitution
         found = self.script([inner], script)
         outputs = {after.buffers.get(key) for after in found}
         output = outputs.pop() if len(outputs) == 1 else None
@@ -487,6 +488,15 @@ class Machine:
 
 def _substitutes(command: Simple) -> bool:
     return any(isinstance(part, Substitution) for one in command.assignments for part in one.word.parts)
+
+
+def looped(state: State, body: Callable[[State], list[State]]) -> list[State]:
+    """A loop, in which `break` and `continue` mean something."""
+    state.loops += 1
+    out = body(state)
+    for after in out:
+        after.loops -= 1
+    return out
 
 
 def _leave(back: State, after: State) -> State:

@@ -229,8 +229,7 @@ def sed(call: Call) -> list[State]:
     state = call.state
     texts = [call.known(value, "a script") for value in call.given.all("e", "expression")]
     operands = list(call.given.operands)
-    for value in call.given.all("f", "file"):
-        texts.append(_script_file(call, call.known(value, "a script's file")))
+    texts += [_script_file(call, call.known(value, "a script's file")) for value in call.given.all("f", "file")]
     if not texts:
         if not operands:
             call.failed = True
@@ -371,7 +370,7 @@ def awk_writes(text: str) -> list[tuple[str, bool]]:
                 after = tokens[at + 2] if at + 2 < len(tokens) else ("op", "}")
                 if target[0] != "string" or "\\" in target[1] or after not in (("op", ";"), ("op", "}"), ("newline", "\n")):
                     raise Stop(KNOW, "an awk program that writes to a computed name", needs="redirect the output of awk itself")
-                found.append((target[1][1:-1], token == ">>"))
+                found.append((target[1][1:-1], token == ">>"))  # noqa: S105 - a token of awk
         elif kind == "newline":
             printing = None
     return found

@@ -1,6 +1,6 @@
 """What do `find` and `ls` see, and what does `find` do with it?
 
-- The expression is read whole. A test that the snapshot cannot answer (`-mtime`, `-size`) may be true: what depends on it is `maybe`.
+- The expression is read whole. A test that the snapshot cannot answer (`-mtime`) may be true: what depends on it is `maybe`.
 - `-delete` and `-exec` are done for what matches; `-exec` runs its command as the text itself would.
 - Names come in the folder's own order, which is not known: only their set is.
 """
@@ -51,6 +51,7 @@ class _Find:
     exact: bool = True
     pruned: set[str] = field(default_factory=set)
     batches: dict[int, tuple[list[Field], list[str], bool]] = field(default_factory=dict)
+    before: frozenset[str] = frozenset()  # what the text had changed before
 
 
 class _Expression:
@@ -184,7 +185,7 @@ def find(call: Call) -> list[State]:
         paths.append(words.pop(0))
     if followed:
         raise Stop(KNOW, "`find -L` follows links")
-    walk = _Find(call, [state])
+    walk = _Find(call, [state], before=frozenset(state.disk))
     test = _Expression(call, walk, words).whole()
     execute(state, "find", call.words)
     seen: list[_Seen] = []
@@ -205,11 +206,23 @@ def find(call: Call) -> list[State]:
     for words_, names, certain in walk.batches.values():
         if names:
             _run(walk, [*words_, *(Found(name) for name in names)], certain=certain)
+    _refuse_growth(walk, seen)
     for after in walk.states:
         if walk.prints or not walk.acts:
             after.list_out(tuple(walk.printed), exact=walk.exact and len(walk.states) == 1)
         after.status = None
     return walk.states
+
+
+def _refuse_growth(walk: _Find, seen: list[_Seen]) -> None:
+    """What is made in a folder while it is walked may be walked as well, or not."""
+    folders = {item.path for item in seen if item.node.kind is EntryKind.FOLDER}
+    known = {item.path for item in seen}
+    for state in walk.states:
+        for path, node in state.disk.items():
+            made = node.kind is not EntryKind.ABSENT and path not in known and path not in walk.before
+            if made and path.rpartition("/")[0] in folders and state.snapshot.entry(path).kind is EntryKind.ABSENT:
+                raise Stop(KNOW, f"`find` makes `{state.show(path)}` where it looks", needs="make it elsewhere")
 
 
 def _ordered(walk: _Find, seen: list[_Seen]) -> list[_Seen]:

@@ -119,6 +119,8 @@ class State:
     status: int | None = 0
     flow: str = ""  # exit, return, break, continue
     levels: int = 0
+    loops: int = 0  # loops around
+    returns: int = 0  # functions and sourced files around
     opaque: bool = False
     looked: set[str] | None = None
     changed: set[str] | None = None
@@ -300,7 +302,7 @@ class State:
         """Bytes go out of a descriptor; None where they are not known."""
         end = self.fds.get(fd, CLOSED)
         if end.kind == "buffer":
-            if end.key in self.listed or self.buffers.get(end.key) not in (b"",):
+            if end.key in self.listed or self.buffers.get(end.key) != b"":
                 self.listed[end.key] = None  # more than one writer: no list
             before = self.buffers.get(end.key)
             self.buffers[end.key] = before + data if isinstance(before, bytes) and data is not None else None
@@ -331,8 +333,8 @@ class State:
             return None
         data = self.buffers.get(end.key)
         self.buffers[end.key] = b"" if whole and data is not None else None
-        if end.path and self.disk.get(end.path, ABSENT) is not ABSENT:
-            return None  # written since it was opened
+        if end.path and self.look(end.path).data != data:
+            return None  # read before, or written since it was opened
         return self.bytes_of(data)
 
     def listing(self) -> tuple[tuple[str, ...], bool] | None:

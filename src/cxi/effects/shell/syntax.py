@@ -20,7 +20,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """`$name`, or `${name op word}`; `op` is empty, `#` for a length, or one of `:- - := = :+ + :? ? % %% # ## / // ^ ^^ , ,,`."""
+    """`$name`, or `${name op word}`; `op` is empty, `length`, or one of `:- - := = :+ + :? ? % %% # ## / // ^ ^^ , ,,`."""
 
     name: str
     quoted: bool

@@ -52,6 +52,7 @@ def wrap(call: Call) -> list[State]:
 
 
 def env(call: Call) -> list[State]:
+    """Sets variables for a program."""
     state = call.state
     operands = list(call.given.operands)
     kept = dict(state.variables)
@@ -123,7 +124,7 @@ def _text(call: Call, state: State, words: list[str], options: str) -> list[Stat
     inner.variables = {name: one for name, one in state.variables.items() if one.exported}
     inner.parameters = tuple(words[2:])
     inner.options = frozenset({"errexit"} if "e" in options else ()) | ({"nounset"} if "u" in options else set())
-    inner.guarded = 0
+    inner.guarded = inner.loops = inner.returns = 0
     inner.status = 0
     inner.depth += 1
     if inner.depth > 10:
@@ -166,7 +167,7 @@ def xargs(call: Call) -> list[State]:
             lines, exact = list(listed[0]), listed[1]
         else:
             lines = data.decode("utf-8", "surrogateescape").splitlines()
-        values = _words(call, lines, whole=replaced is not None or call.given.last("d") == "\\n")
+        values = _words(lines, whole=replaced is not None or call.given.last("d") == "\\n")
     if values is None:
         return _unknown(call, state, words)
     if len(values) > _MOST:
@@ -176,7 +177,7 @@ def xargs(call: Call) -> list[State]:
     return _over(call, state, words, values, replaced, exact=exact)
 
 
-def _words(call: Call, lines: list[str], *, whole: bool) -> list[str]:
+def _words(lines: list[str], *, whole: bool) -> list[str]:
     if whole:
         if any(line.startswith((" ", "\t")) or set(line) & set("'\"\\") for line in lines):
             raise Stop(KNOW, "`xargs` of names with quotes or blanks")
