@@ -60,7 +60,8 @@ class Call:
     def fact(self, name: str) -> list[str]:
         """A list from the grammar."""
         value = self.grammar.facts.get(name, [])
-        return [str(item) for item in value] if isinstance(value, list) else str(value).split()
+        items = value if isinstance(value, list) else [value]
+        return [word for item in items for word in str(item).split()]
 
     def read(self, field: Field) -> bool:
         """A path is read, `-` being standard input; whether it is there."""

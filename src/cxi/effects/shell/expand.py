@@ -367,7 +367,7 @@ def parameter(state: State, name: str) -> str | None:
     if name.isdigit():
         at = int(name)
         if at == 0:
-            return None
+            return state.zero
         return state.parameters[at - 1] if at <= len(state.parameters) else ""
     match name:
         case "#":

@@ -16,6 +16,8 @@ from cxi.errors import Code
 
 LONGEST: Final = 256 * 1024  # characters of a text
 DEEPEST: Final = 40  # constructs in each other
+MOST: Final = 2_000  # expansions of a text
+WIDEST: Final = 32 * 1024  # characters outside here-documents
 
 RUN: Final = re.compile(r"[^\s|&;()<>\\'\"$`]+")
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -50,6 +52,7 @@ class Lexer:
         self.spans: list[tuple[int, int]] = []
         self.commands: list[int] = []
         self.foreign = False
+        self.expansions = 0
         if outer:
             outer.foreign = True
 
@@ -266,6 +269,9 @@ class Lexer:
 
     def dollar(self, parts: list[Part], char: str, *, quoted: bool) -> None:
         text, start = self.text, self.at
+        self.expansions += 1
+        if self.expansions > MOST:
+            raise Stop(Code.TOO_LARGE, f"more than {MOST} expansions", start, start + 1)
         if char == "`":
             parts.append(Substitution(self.backticks(quoted=quoted), quoted))
             return
@@ -350,6 +356,8 @@ class Lexer:
             self.at += 1
         inner = text[start : self.at]
         self.at += 2
+        if len(inner) > 2_000:
+            raise Stop(Code.TOO_LARGE, "arithmetic of that length", start, self.at)
         if not _ARITHMETIC.fullmatch(inner.replace(";", " ") if semicolons else inner) or "$(" in inner:
             self.stop("arithmetic with quotes, arrays or commands in it", start)
         return inner

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from cxi.effects.shell.lexer import LONGEST, NAME, RUN, Lexer
+from cxi.effects.shell.lexer import LONGEST, NAME, RUN, WIDEST, Lexer
 from cxi.effects.shell.second import compare
 from cxi.effects.shell.stop import READ, Stop
 from cxi.effects.shell.syntax import (
@@ -75,6 +75,8 @@ def read(text: str, *, posix: bool = False) -> Script:
     script = reader.script(frozenset())
     if reader.at < len(text):
         reader.stop(f"`{text[reader.at]}` is not expected here")
+    if len(text) - sum(end - start for start, end in reader.spans) > WIDEST:
+        raise Stop(Code.TOO_LARGE, f"the text is over {WIDEST} characters outside here-documents")
     reader.visible()
     compare(text, reader.commands, foreign=reader.foreign)
     return script

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import replace
 from typing import Final
@@ -93,15 +94,15 @@ def open_end(state: State, target: str, *, mode: str) -> End | None:
     if target.startswith(("/dev/tcp/", "/dev/udp/")):
         raise Stop(KNOW, "a connection made by the shell", needs="use curl")
     place = state.resolve(target)
-    if place.problem:
-        return None
     path = place.path
-    if path == "/dev/null":
+    if path == "/dev/null" or posixpath.normpath(target) == "/dev/null":
         return NULL
-    if path.startswith(("/dev/", "/proc/", "/sys/")):
-        if mode == "read" and path in _SOURCES:
+    if path.startswith(("/dev/", "/proc/", "/sys/")) or path in ("/dev", "/proc", "/sys"):
+        if mode == "read" and target in _SOURCES:
             return End("device", path)
         raise Stop(KNOW, f"`{target}` is a device or a view of a process")
+    if place.problem:
+        return None
     node = state.look(path)
     if mode == "read":
         if node.kind is EntryKind.ABSENT and not state.opaque:
@@ -123,7 +124,7 @@ def open_end(state: State, target: str, *, mode: str) -> End | None:
     if node.kind is EntryKind.ABSENT:
         state.put(path, Node(EntryKind.FILE, 0o644, None if unsure or (state.opaque and mode != "write") else b""))
     elif mode == "write":
-        state.put(path, replace(node, data=None if unsure else b"", touched=True))
+        state.put(path, replace(node, data=None if unsure else b""))
     elif unsure:
         state.put(path, replace(node, data=None))
     if mode == "both":

@@ -463,6 +463,8 @@ class Machine:
 
     def capture(self, state: State, script: Script) -> bytes | None:
         """See `expand.Runner`: one way in, one way out, else the value has several."""
+        self.steps += 1
+        too_many(self.steps)
         key = self.buffer()
         inner = state.copy()
         inner.buffers[key] = b""

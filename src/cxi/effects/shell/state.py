@@ -112,6 +112,7 @@ class State:
     acts: dict[tuple[str, ...], Atom] = field(default_factory=dict)
     functions: dict[str, Command] = field(default_factory=dict)
     parameters: tuple[str, ...] = ()
+    zero: str | None = None
     options: frozenset[str] = frozenset()
     fds: dict[int, End] = field(default_factory=lambda: {0: OUTER, 1: OUTER, 2: OUTER})
     buffers: dict[int, Data] = field(default_factory=dict)

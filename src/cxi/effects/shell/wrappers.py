@@ -123,6 +123,7 @@ def _text(call: Call, state: State, words: list[str], options: str) -> list[Stat
     inner.functions = {}
     inner.variables = {name: one for name, one in state.variables.items() if one.exported}
     inner.parameters = tuple(words[2:])
+    inner.zero = words[1] if len(words) > 1 else None
     inner.options = frozenset({"errexit"} if "e" in options else ()) | ({"nounset"} if "u" in options else set())
     inner.guarded = inner.loops = inner.returns = 0
     inner.status = 0
