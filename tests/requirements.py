@@ -629,6 +629,37 @@ PROMISES: Final = (
         "a built wheel works with the run-time pins and nothing else",
         ("tests/e2e/test_wheel_alone.py",),
     ),
+    Promise(
+        "shell.whole-or-refused",
+        "effects-shell.md",
+        "a shell text is read whole, by two readers that agree, or refused with its bytes and what would help",
+        (
+            "tests/unit/effects/test_shell_adapter.py::test_what_is_not_read_whole_is_unreadable",
+            "tests/unit/effects/test_shell_adapter.py::test_a_refusal_names_its_bytes_and_what_would_help",
+            "tests/unit/effects/test_shell_adapter.py::test_without_the_second_reader_nothing_is_admitted",
+        ),
+    ),
+    Promise(
+        "shell.nothing-beside-the-plan",
+        "effects-shell.md",
+        "what bash and its programs do to files, programs and connections is in the plan",
+        ("tests/property/test_shell_effects.py", "tests/attacks/test_shell_surprises.py"),
+    ),
+    Promise(
+        "shell.no-grammar-no-admission",
+        "effects-shell.md",
+        "a program without a grammar, or an option that its grammar does not list, is refused",
+        ("tests/unit/effects/test_shell_adapter.py::test_what_is_not_known_is_unsupported",),
+    ),
+    Promise(
+        "shell.bounded",
+        "effects-shell.md",
+        "any text ends in bounded time with a plan or a refusal",
+        (
+            "tests/unit/effects/test_shell_adapter.py::test_huge_texts_end_soon_with_a_value",
+            "tests/property/test_shell_effects.py::test_any_characters_give_a_plan_or_a_refusal",
+        ),
+    ),
     Promise("suite.no-network", "index.md", "no test leaves the machine", ("tests/unit/test_guards.py",)),
     Promise(
         "docs.current",

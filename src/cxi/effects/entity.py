@@ -5,7 +5,7 @@
 - A pattern becomes its own kind on its longest literal folder. INVARIANT (pattern-place): an absolute one that could reach into
   the root is refused, so that a pattern is either wholly inside or wholly outside.
 - INVARIANT (writable-inputs): what decides a program's behaviour counts as writable (`inputs_writable`) unless its adapter proved
-  that it is not; there are no trusted snapshots in this version, so no adapter can.
+  that it is not: a system program whose arguments alone say what it does. There are no trusted snapshots in this version.
 - Only what the vocabulary types enters the context: other attributes of an atom are left out, one of the wrong type is refused.
 - Pure: nothing is looked up, not even through the root's view.
 

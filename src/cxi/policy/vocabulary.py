@@ -5,7 +5,8 @@
 - Whatever is not typed here never enters a request: a policy cannot name it, so it cannot change a decision.
 - Attributes are optional unless they are always known. Digests are shown where they are known.
 - `inputs_writable` of `proc.exec` is true unless an adapter proved that nothing which decides the program's behaviour could have
-  been written; there are no trusted snapshots in this version, so it is always true.
+  been written: its arguments alone say what a system program does. There are no trusted snapshots in this version, so it is
+  always true of a program that files decide.
 - `*_folded` attributes are `fold`ed, so that one `like` finds a name however it is spelled; forbid by them, never permit by them.
 
     >>> KINDS["fs.write"].pattern, KINDS["fs.write_any"].resource

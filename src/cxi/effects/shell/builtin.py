@@ -385,7 +385,13 @@ def _eval(machine: Machine, state: State, words: list[Field]) -> list[State]:
     except Stop as error:
         raise Stop(error.code, f"in `eval`: {error.detail}", needs=error.needs) from None
     state.status = 0
-    return machine.script([state], script)
+    state.depth += 1
+    if state.depth > 10:
+        raise Stop(KNOW, "`eval` in `eval`")
+    out = machine.script([state], script)
+    for after in out:
+        after.depth -= 1
+    return out
 
 
 def _source(machine: Machine, state: State, words: list[Field]) -> list[State]:

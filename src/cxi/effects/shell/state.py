@@ -252,6 +252,8 @@ class State:
             node = self.look(here)
             if node.kind is EntryKind.LINK and (not last or follow or folder):
                 links += 1
+                if here.startswith("/proc/"):
+                    raise Stop(KNOW, f"`{text}` is a view of a process, which is not the one that will look")
                 if links > 40:
                     return Place(here, "ELOOP")
                 if node.target.startswith("/"):
