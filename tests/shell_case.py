@@ -1,13 +1,19 @@
 """A bash text in a scratch folder: what is planned, and what bash really does under strace."""
 
+import contextlib
 import fnmatch
 import os
 import re
+import resource
 import shutil
+import signal
 import stat
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+
+# The system's own names are meant.
+# ruff: noqa: PTH113, PTH115, PTH118, PTH119, PTH120
 
 from cxi.effects.base import Effect
 from cxi.effects.shell.adapter import plan_text
@@ -16,7 +22,8 @@ from cxi.errors import Refused
 from cxi.sinks.disk import DiskWorld
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
-TIMEOUT = 20
+TIMEOUT = 60
+LARGEST = 4 * 1024 * 1024  # bytes of a file
 _CALLS = "trace=file,process,connect,fchmod,ftruncate"
 _QUOTED = r'"((?:[^"\\]|\\.)*)"'
 _MAKING = {"mkdir", "mkdirat", "unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "symlink", "symlinkat", "link",
@@ -91,18 +98,38 @@ def run(text: str, root: Path, log: Path, *, cwd: str = "", shell: str = "bash")
     """Run it for real."""
     before = picture(root)
     where = root / cwd
-    done = subprocess.run(
+    # A text may write for ever (`tee -a x < x`): what it writes is limited, and all that it started is ended.
+    process = subprocess.Popen(
         ["strace", "-f", "-qq", "-s", "4096", "-o", str(log), "-e", _CALLS, shell, "-c", text],
         cwd=where,
         env=environment(root),
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=TIMEOUT,
-        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST)),
     )
-    happened = Happened(changes(before, picture(root)), status=done.returncode, output=done.stdout.decode(errors="replace"))
+    try:
+        output, _ = process.communicate(timeout=TIMEOUT)
+    finally:
+        for number in _members(process.pid):
+            os.kill(number, signal.SIGKILL)
+        process.wait()
+    happened = Happened(changes(before, picture(root)), status=process.returncode, output=output.decode(errors="replace"))
     _read_log(log.read_text(encoding="utf-8", errors="surrogateescape"), root, where, happened)
     return happened
+
+
+def _members(session: int) -> list[int]:
+    """The processes of a session that are left."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[3]) == session and fields[0] != "Z":
+                    found.append(int(entry.name))
+    return found
 
 
 def _read_log(text: str, root: Path, where: Path, happened: Happened) -> None:

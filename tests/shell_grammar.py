@@ -1,5 +1,7 @@
 """Bash texts, made up from a grammar: awkward names, globs, quoting, lists, loops, redirections, the programs that agents use."""
 
+# ruff: noqa: E501
+
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Threat: a command does more than its words seem to say. Each surprise was seen on the real program."""
 
+# ruff: noqa: E501
+
 import os
 import subprocess
 

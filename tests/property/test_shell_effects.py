@@ -9,11 +9,11 @@ import random
 import shutil
 
 import pytest
-import shell_case
-import shell_grammar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import shell_case
+import shell_grammar
 from cxi.errors import Refused
 
 MANY = int(os.environ.get("CXI_SHELL_TEXTS", "5000"))

@@ -17,11 +17,8 @@ from cxi.authority.desk import Answer, Verdict
 from cxi.errors import Code, ConfigError, OutcomeUnknown, Reason, Refused
 from cxi.guard import Outcome
 from cxi.lab.arena import Arena, FoldingWorld, Tools, arena, define, permit_calls
-<<<<<<< HEAD
-from cxi.ledger.base import Mark, MarkKind
-=======
 from cxi.lab.command import judge_commands
->>>>>>> effe1fc (effects: shell texts, a command line for plans, cases and corpora)
+from cxi.ledger.base import Mark, MarkKind
 
 Input: TypeAlias = Mapping[str, Any]
 GRANTED: Final = 20

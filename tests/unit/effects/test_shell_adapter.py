@@ -47,7 +47,9 @@ def atoms(text, **more):
 
 def files(text, **more):
     """What changes, as `kind target`."""
-    return {f"{atom.kind[3:]} {atom.target}" for atom in atoms(text, **more) if atom.kind.startswith("fs.") and atom.kind != "fs.read"}
+    return {
+        f"{atom.kind[3:]} {atom.target}" for atom in atoms(text, **more) if atom.kind.startswith("fs.") and atom.kind != "fs.read"
+    }
 
 
 def reads(text, **more):
@@ -356,9 +358,13 @@ def call(**fields):
 
 def test_the_adapter_takes_its_inputs_from_the_call():
     snapshot = RecordingSnapshot(Tree("/work", TREE), "/work")
-    effect = ADAPTERS["shell"].plan(call(command="touch ~/q $A", at="src"), {"text": "command", "cwd": "at", "home": "=/home/me"}, snapshot)
+    effect = ADAPTERS["shell"].plan(
+        call(command="touch ~/q $A", at="src"), {"text": "command", "cwd": "at", "home": "=/home/me"}, snapshot
+    )
     assert isinstance(effect, Refused)  # `A` is not known
-    effect = ADAPTERS["shell"].plan(call(command="touch ~/q r", at="src"), {"text": "command", "cwd": "at", "home": "=/home/me"}, snapshot)
+    effect = ADAPTERS["shell"].plan(
+        call(command="touch ~/q r", at="src"), {"text": "command", "cwd": "at", "home": "=/home/me"}, snapshot
+    )
     assert isinstance(effect, Effect)
     assert {atom.target for atom in effect.atoms if atom.kind == "fs.create"} == {"/home/me/q", "src/r"}
 
@@ -370,7 +376,9 @@ def test_a_text_that_only_prints_has_an_atom_all_the_same_so_that_it_runs():
 
 
 def test_no_text_is_refused():
-    assert isinstance(ADAPTERS["shell"].plan(call(), {"text": "command"}, RecordingSnapshot(Tree("/work", TREE), "/work")), Refused)
+    assert isinstance(
+        ADAPTERS["shell"].plan(call(), {"text": "command"}, RecordingSnapshot(Tree("/work", TREE), "/work")), Refused
+    )
 
 
 def test_a_working_directory_that_is_not_there_is_refused():

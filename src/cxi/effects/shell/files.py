@@ -555,12 +555,13 @@ def install(call: Call) -> list[State]:
             _mkdir(call, state, above, parents=True)
         place, to = state.resolve(source), state.resolve(target, follow=False)
         node = state.look(place.path) if not place.problem else ABSENT
+        if node.kind is EntryKind.FILE:
+            state.read(place.path)
         if node.kind is not EntryKind.FILE or to.problem or state.look(to.path).kind is EntryKind.FOLDER:
             if state.opaque:
                 raise Stop(KNOW, f"what `{source}` is, which a program may have made, is not known")
             call.failed = True
             continue
-        state.read(place.path)
         state.put(to.path, Node(EntryKind.FILE, bits, node.data))
     return call.settle()
 
