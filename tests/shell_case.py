@@ -14,7 +14,6 @@ from pathlib import Path
 
 # The system's own names are meant.
 # ruff: noqa: PTH113, PTH115, PTH118, PTH119, PTH120
-
 from cxi.effects.base import Effect
 from cxi.effects.shell.adapter import plan_text
 from cxi.effects.snapshot import RecordingSnapshot
@@ -107,7 +106,7 @@ def run(text: str, root: Path, log: Path, *, cwd: str = "", shell: str = "bash")
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST)),  # noqa: PLW1509 - no threads here
     )
     try:
         output, _ = process.communicate(timeout=TIMEOUT)

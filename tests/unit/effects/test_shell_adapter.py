@@ -1,5 +1,7 @@
 """Bash texts: what they would do, atom by atom, over a tree that is written down."""
 
+# ruff: noqa: E501
+
 import sys
 import time
 from types import MappingProxyType
@@ -9,6 +11,7 @@ import pytest
 from cxi.canonical import digest_bytes
 from cxi.effects import ADAPTERS
 from cxi.effects.base import Effect
+from cxi.effects.shell import second
 from cxi.effects.shell.adapter import plan_text
 from cxi.effects.snapshot import RecordingSnapshot
 from cxi.effects.tree import Tree
@@ -336,8 +339,6 @@ def test_a_root_that_folds_names_is_refused():
 
 
 def test_without_the_second_reader_nothing_is_admitted(monkeypatch):
-    from cxi.effects.shell import second
-
     second.load.cache_clear()
     monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
     try:

@@ -267,6 +267,7 @@ class Machine:
     def loop(self, state: State, command: While) -> list[State]:
         out: list[State] = []
         live = [state]
+        state.round = 0
         seen: set[tuple[object, ...]] = set()
         for _ in range(ROUNDS):
             entering: list[State] = []
@@ -285,11 +286,13 @@ class Machine:
                 yes, no = split(one, ask=True)
                 going.extend(no if command.until else yes)
                 for end in yes if command.until else no:
-                    end.status = 0
+                    end.status = end.round  # that of the last round, not of the condition
                     out.append(end)
             live = []
             for one in self.script(merge(going), command.body):
                 out.extend(_jumped(one, live))
+            for one in live:
+                one.round = one.status
             live = merge(live)
         raise Stop(KNOW, f"a loop of more than {ROUNDS} rounds")
 
@@ -334,6 +337,7 @@ class Machine:
         raise Stop(KNOW, f"a loop of more than {ROUNDS} rounds")
 
     def count(self, state: State, command: Count) -> list[State]:
+        state.status = 0
         if command.first.strip():
             compute(state, command.first)
         live, out = [state], []
@@ -346,7 +350,6 @@ class Machine:
                 if value:
                     going.append(one)
                 else:
-                    one.status = 0
                     out.append(one)
             if not going:
                 return merge(out)

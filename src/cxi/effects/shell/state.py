@@ -121,6 +121,7 @@ class State:
     flow: str = ""  # exit, return, break, continue
     levels: int = 0
     loops: int = 0  # loops around
+    round: int | None = 0  # the status of a loop's last round
     returns: int = 0  # functions and sourced files around
     opaque: bool = False
     looked: set[str] | None = None
@@ -147,6 +148,7 @@ class State:
             self.cwd,
             self.old,
             self.status,
+            self.round,
             self.flow,
             self.levels,
             self.opaque,
