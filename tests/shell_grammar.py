@@ -103,7 +103,7 @@ def _places(pick: Pick) -> str:
 
 def _simple(pick: Pick) -> str:
     p, n, ps = lambda: _place(pick), lambda: _new(pick), lambda: _places(pick)
-    choice = pick(range(46))
+    choice = pick(range(47))
     match choice:
         case 0 | 1:
             return "echo " + pick(['hi', '-n x', '-e \"a\\tb\"', '$x', '\"$x\"', '$((1+2))', '{1..3}', 'a b', '~'])  # fmt: skip
@@ -194,6 +194,8 @@ def _simple(pick: Pick) -> str:
             return pick(["true", "false", ":", "exit 3", "pwd", "sleep 0", "set -e", "set -f", "date", "seq 2", "basename a/b", "true > tr.new", "export Y=1", "unset x", "((x=3))", "let x=2", "set -- a.txt b.txt", 'cat "$@"', "shift", "return 2>/dev/null", "shopt -s nullglob", "break", "set -o pipefail", "command ls", "eval 'touch ev.new'", ". ./list", "exec 3> fd.new", "echo x >&3", "readlink lnk", "mktemp -u"])  # fmt: skip
         case 44:
             return "A=1 " + pick(['ls', 'cat a.txt', 'touch as.new'])  # fmt: skip
+        case 45:
+            return pick(["find . -name '*.py' -print0 | xargs -0 rm", "grep -l a *.txt | xargs sed -i s/a/b/", "diff <(sort a.txt) <(cat b.txt)", "cat <(echo x) > ps.new", "grep -rl 1 src | xargs touch", "ls d | xargs -n1 echo", "find src -type f | sort | xargs cat", "cat list | xargs cat > all.new", "seq 2 | xargs touch", "ls | head -2 | xargs ls", "comm -12 <(sort a.txt) <(sort b.txt) > cm.new", "grep -rl --include='*.py' . src | xargs rm -f"])  # fmt: skip
         case _:
             return pick(['comm', 'paste', 'join', 'diff', 'diff -r', 'cmp']) + " " + p() + " " + p()  # fmt: skip
 

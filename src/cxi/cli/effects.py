@@ -46,7 +46,7 @@ def plan(
     try:
         given: Any = json_.loads(snapshot) if snapshot.lstrip().startswith("{") else {"dir": snapshot}
         found = planned(kind, text, given)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OSError) as error:
         fail(str(error))
         raise typer.Exit(2) from None
     row = shown(found)
@@ -72,7 +72,7 @@ def answer(line: str, number: int) -> dict[str, Any]:
         case = json_.loads(line)
         name = case.get("id", number)
         return {"id": name, **shown(planned(str(case["kind"]), str(case["payload"]), case["snapshot"]))}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         return {"id": name, "verdict": "refuse", "effects": [], "reason": f"MALFORMED_JSON: {type(error).__name__} {error}"}
 
 

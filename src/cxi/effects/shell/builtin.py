@@ -165,6 +165,13 @@ def _formatted(form: str, values: list[Field]) -> bytes | None:
     return "".join(out).encode("utf-8", "surrogateescape")
 
 
+def _complain(state: State, status: int | None) -> list[State]:
+    """It fails, and says why."""
+    state.write(2, None)
+    state.status = status
+    return [state]
+
+
 def _cd(machine: Machine, state: State, words: list[Field]) -> list[State]:
     del machine
     rest = _known(words[1:], "cd")
@@ -174,8 +181,7 @@ def _cd(machine: Machine, state: State, words: list[Field]) -> list[State]:
         if rest.pop(0) == "--":
             break
     if len(rest) > 1:
-        state.status = 1
-        return [state]
+        return _complain(state, 1)
     target = rest[0] if rest else state.value("HOME")
     if target == "-":
         target = state.old
@@ -185,8 +191,7 @@ def _cd(machine: Machine, state: State, words: list[Field]) -> list[State]:
     if target is None:
         raise Stop(KNOW, "`cd` to a place that is not known", needs="write the path")
     if target == "":
-        state.status = 0 if rest else 1
-        return [state]
+        return _complain(state, 0 if rest else 1)
     if state.variables.get("CDPATH", Variable("")).value != "" and not target.startswith(("/", "./", "../")):
         raise Stop(KNOW, "`cd` looks along `CDPATH`", needs="write `./` before the path")
     # Logically first (POSIX, cd step 8): `..` takes away a name of the text, not of the disk.
@@ -205,8 +210,7 @@ def _cd(machine: Machine, state: State, words: list[Field]) -> list[State]:
         raw = state.resolve(text)
         if not raw.problem and state.look(raw.path).kind is EntryKind.FOLDER:
             raise Stop(KNOW, f"`cd {target}` means one place to the shell and another to the kernel")
-        state.status = 1
-        return [state]
+        return _complain(state, 1)
     state.old = state.cwd
     state.cwd = place.path if physical else logical
     state.status = LIKELY
@@ -232,6 +236,8 @@ def _test(machine: Machine, state: State, words: list[Field]) -> list[State]:
             raise Stop(KNOW, "`[` without `]`")
         rest = rest[:-1]
     state.status = condition.test(state, rest)
+    if state.status == 2:
+        state.write(2, None)
     return [state]
 
 
@@ -337,11 +343,9 @@ def _jump(machine: Machine, state: State, words: list[Field]) -> list[State]:
         state.status = 0
         state.levels = min(state.levels, state.loops)
         if not state.loops:
-            return [state]  # it only complains
+            return _complain(state, 0)
     elif name == "return" and not state.returns:
-        state.write(2, None)
-        state.status = None
-        return [state]
+        return _complain(state, None)
     elif rest:
         state.status = int(rest[0]) & 255
     state.flow = name
@@ -355,6 +359,7 @@ def _shift(machine: Machine, state: State, words: list[Field]) -> list[State]:
     if by < 0:
         raise Stop(KNOW, "`shift` with what is no number")
     state.status = int(by > len(state.parameters))
+    state.write(2, None)
     if not state.status:
         state.parameters = state.parameters[by:]
     return [state]

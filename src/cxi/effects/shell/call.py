@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import fnmatch
+import posixpath
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -85,8 +87,13 @@ class Call:
         self.state.write(-1, data)
         self.state.fds = before
 
-    def tree(self, path: str) -> None:
-        """Everything at and below a real path is read; a folder of too many entries is a pattern."""
+    def tree(self, path: str, *, only: Sequence[str] = ()) -> None:
+        """Everything at and below a real path is read; a folder of too many entries is a pattern.
+
+        Args:
+            path: The path.
+            only: Patterns of which a file's name has to match one, where there are any.
+        """
         state = self.state
         node = state.look(path)
         state.read(path)
@@ -100,11 +107,14 @@ class Call:
             state.act("fs.read", _below(state.show(path)), pattern=True)
             return
         for there, inner in found:
-            if inner.kind in (EntryKind.FILE, EntryKind.FOLDER):
+            named = not only or any(fnmatch.fnmatchcase(posixpath.basename(there), glob) for glob in only)
+            if inner.kind is EntryKind.FOLDER or (inner.kind is EntryKind.FILE and named):
                 state.read(there)
 
     def settle(self, *, likely: bool = True) -> list[State]:
         """The way on: failed, likely done, or not known."""
+        if self.failed or self.unsure:
+            self.state.write(2, None)
         if self.failed and not self.state.opaque:
             self.state.status = 1
         else:

@@ -17,7 +17,7 @@ from cxi.effects.place import LIMIT
 from cxi.effects.shell.arithmetic import compute
 from cxi.effects.shell.field import Field, Found, Hole
 from cxi.effects.shell.pattern import Char, compiled, is_active
-from cxi.effects.shell.state import State
+from cxi.effects.shell.state import End, State
 from cxi.effects.shell.stop import KNOW, Stop
 from cxi.effects.shell.syntax import Arithmetic, Literal, Parameter, Part, Process, Script, Substitution, Word
 from cxi.values.base import EntryKind
@@ -272,8 +272,22 @@ def _pieces(runner: Runner, state: State, parts: tuple[Part, ...]) -> list[_Piec
                 value = compute(state, part.text)
                 out.append(_Piece(None if value is None else str(value), part.quoted, not part.quoted, "a computed number"))
             case Process():
-                raise Stop(KNOW, "a process substitution", needs="use a file, or a pipe")
+                out.append(_Piece(_process(runner, state, part), True))
     return out
+
+
+def _process(runner: Runner, state: State, part: Process) -> str:
+    """`<(…)`: its commands run beside the command that reads them, so that they may change nothing."""
+    if not part.reads:
+        raise Stop(KNOW, "a process substitution that is written to", needs="use a file, or a pipe")
+    before, status = (dict(state.disk), state.opaque), state.status
+    runner.capture(state, part.body)
+    if before != (state.disk, state.opaque):
+        raise Stop(KNOW, "a process substitution that changes files", needs="use a file, or a pipe")
+    state.status = status
+    number = next(number for number in range(63, 3, -1) if number not in state.fds)
+    state.fds[number] = End("device", f"/dev/fd/{number}")
+    return f"/dev/fd/{number}"
 
 
 def _text(data: bytes) -> str | None:

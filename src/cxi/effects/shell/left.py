@@ -60,7 +60,9 @@ def _differences(state: State, snapshot: Snapshot, path: str, after: Node) -> It
     if there and here:
         return
     moved: dict[str, JsonValue] = {"renamed_from": name(snapshot.root, after.origin)} if after.origin else {}
-    if before.kind is EntryKind.FILE and after.kind is EntryKind.FILE and not after.same_as:
+    if before.kind is EntryKind.FILE and after.kind is EntryKind.FILE:
+        if after.same_as:
+            yield Atom("fs.link", target, {"to": name(snapshot.root, after.same_as)})
         yield from _rewritten(state, snapshot, path, before, after)
         return
     if before.kind is EntryKind.FOLDER and after.kind is EntryKind.FOLDER:

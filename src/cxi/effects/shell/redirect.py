@@ -85,6 +85,9 @@ def _fresh(state: State) -> int:
 
 def open_end(state: State, target: str, *, mode: str) -> End | None:
     """Open a path as the shell or a program does; None where that fails. `mode` is `read`, `write`, `append` or `both`."""
+    beside = re.fullmatch(r"/dev/fd/(\d+)", target)
+    if beside and mode == "read" and state.fds.get(int(beside[1]), CLOSED).kind == "device":
+        return state.fds[int(beside[1])]
     standard = _STANDARD.get(target)
     if standard is not None:
         end = state.fds.get(standard, CLOSED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import posixpath
 import re
 
@@ -41,13 +42,41 @@ def roles(call: Call) -> list[State]:
             apply(call, str(default), ".")
         else:
             state.take()
-    if listed is not None and call.name in PASSING and not call.given.has("c", "q", "l", "o", "n"):
+    if call.name.endswith("grep") and call.given.has("l") and not call.given.has("v", "Z", "z") and not call.failed:
+        _list_files(call, [field for role, field in given if role == "read"])
+    elif (
+        listed is not None
+        and call.name in PASSING
+        and not any(line.endswith("\0") for line in listed[0])
+        and not call.given.has("c", "q", "l", "o", "n")
+    ):
         state.list_out(listed[0], exact=listed[1] and call.name == "sort")
     likely = call.grammar.status == "likely"
     if call.failed and not likely:
         state.status = None if call.name.endswith("grep") or state.opaque else 1
         return [state]
     return call.settle(likely=likely)
+
+
+def _list_files(call: Call, fields: list[Field]) -> None:
+    """`grep -l` prints the names of some of the files that it reads."""
+    state = call.state
+    names: list[str] = []
+    recursive = call.given.has("r", "R")
+    for text in [call.known(field) for field in fields] or (["."] if recursive else []):
+        place = state.resolve(text)
+        if place.problem or text == "-" or state.opaque or call.given.has("R"):
+            return
+        if state.look(place.path).kind is not EntryKind.FOLDER:
+            names.append(text)
+        elif recursive:
+            below = state.below(place.path)
+            only = _included(call)
+            for path, node in below:
+                matches = not only or any(fnmatch.fnmatchcase(posixpath.basename(path), one) for one in only)
+                if node.kind is EntryKind.FILE and matches:
+                    names.append(f"{text.rstrip('/')}{path[len(place.path) :]}")
+    state.list_out(tuple(names), exact=False)
 
 
 def apply(call: Call, role: str, field: Field) -> None:
@@ -88,7 +117,7 @@ def _tree(call: Call, field: Field) -> None:
         if not place.problem and call.state.opaque:
             call.state.read(place.path)
         return
-    call.tree(place.path)
+    call.tree(place.path, only=_included(call))
     if call.given.has("R", "L") and kind is EntryKind.FOLDER:
         for there, node in call.state.below(place.path):
             if node.kind is EntryKind.LINK:
@@ -98,6 +127,14 @@ def _tree(call: Call, field: Field) -> None:
                         call.state.read(through.path)
                     continue
                 raise Stop(KNOW, f"`{call.state.show(there)}` is a link to a folder, and links are followed")
+
+
+def _included(call: Call) -> list[str]:
+    """The names that `grep --include` asks for, where it is plain and stands alone; else all."""
+    if call.given.has("exclude", "exclude-from", "R") or not call.name.endswith("grep"):
+        return []
+    globs = [glob for glob in call.given.all("include") if isinstance(glob, str)]
+    return globs if all(re.fullmatch(r"[\w.*?-]+", glob) for glob in globs) else []
 
 
 def _list(call: Call, field: Field) -> None:
@@ -178,8 +215,12 @@ def diff(call: Call) -> list[State]:
     for value in call.given.all("exclude-from", "X"):
         call.read(value)
     for field in call.given.operands:
-        place = call.state.resolve(call.known(field))
-        kind = EntryKind.ABSENT if place.problem or field == "-" else call.state.look(place.path).kind
+        text = call.known(field)
+        if text == "-" or text.startswith("/dev/fd/"):
+            _read(call, field)
+            continue
+        place = call.state.resolve(text)
+        kind = EntryKind.ABSENT if place.problem else call.state.look(place.path).kind
         if kind is not EntryKind.FOLDER:
             _read(call, field)
         elif recursive:

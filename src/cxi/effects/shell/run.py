@@ -221,9 +221,7 @@ class Machine:
             return body(state)
         before = dict(state.fds)
         if not redirected(self, state, redirects):
-            state.fds = before
-            state.status = 1
-            return [state]
+            return [_unopened(state, before)]
         out = body(state)
         for after in out:
             after.fds = dict(before)
@@ -388,14 +386,14 @@ class Machine:
         return [state]
 
     def simple(self, state: State, command: Simple) -> list[State]:
-        words = fields(self, state, command.words)
         before = dict(state.fds)
+        words = fields(self, state, command.words)
         opened = redirected(self, state, command.redirects) if command.redirects else True
         substituted = state.status
+        if {"xtrace", "verbose"} & state.options:
+            state.write(2, None)
         if not opened:
-            state.fds = before
-            state.status = 1
-            return [state]
+            return [_unopened(state, before)]
         if not words:
             if not command.words and not any(part for one in command.assignments for part in one.word.parts):
                 substituted = 0
@@ -495,6 +493,15 @@ def _substitutes(command: Simple) -> bool:
     return any(isinstance(part, Substitution) for one in command.assignments for part in one.word.parts)
 
 
+def _unopened(state: State, before: dict[int, End]) -> State:
+    """A redirection failed: the command does not run, and the shell complains."""
+    state.write(2, None)
+    state.fds = before
+    state.write(2, None)
+    state.status = 1
+    return state
+
+
 def looped(state: State, body: Callable[[State], list[State]]) -> list[State]:
     """A loop, in which `break` and `continue` mean something."""
     state.loops += 1
@@ -561,8 +568,8 @@ def _race(way: State, before: State, seen: list[tuple[set[str], set[str]]], pipe
                 if path not in also and not used:
                     continue
                 file = before.look(path).kind is EntryKind.FILE
-                if other < one and path not in also and file and way.disk[path].kind in (EntryKind.FILE, EntryKind.ABSENT):
-                    if way.disk[path].kind is EntryKind.FILE:
+                if other < one and path not in also and file and way.look(path).kind in (EntryKind.FILE, EntryKind.ABSENT):
+                    if path in way.disk and way.disk[path].kind is EntryKind.FILE:
                         way.disk[path] = replace(way.disk[path], data=None)
                     continue
                 raise Stop(

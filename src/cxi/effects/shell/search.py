@@ -132,10 +132,11 @@ class _Expression:
                 return _prune
             case "-print" | "-print0" | "-ls":
                 self.find.acts = True
-                self.find.prints = self.find.prints or word == "-print"
-                if word != "-print":
+                self.find.prints = self.find.prints or word != "-ls"
+                if word == "-ls":
                     self.find.exact = False
-                return _print if word == "-print" else _always
+                    return _always
+                return _print if word == "-print" else _print_nul
             case "-printf":
                 self.take()
                 self.find.acts, self.find.exact = True, False
@@ -366,6 +367,11 @@ def _prune(find_: _Find, seen: _Seen) -> _Answer:
 
 def _print(find_: _Find, seen: _Seen) -> _Answer:
     find_.printed.append(seen.shown)
+    return True
+
+
+def _print_nul(find_: _Find, seen: _Seen) -> _Answer:
+    find_.printed.append(f"{seen.shown}\0")
     return True
 
 

@@ -131,16 +131,11 @@ class State:
 
     def copy(self) -> State:
         """The same, to go another way from here."""
-        return replace(
-            self,
-            variables=dict(self.variables),
-            disk=dict(self.disk),
-            acts=dict(self.acts),
-            functions=dict(self.functions),
-            fds=dict(self.fds),
-            buffers=dict(self.buffers),
-            listed=dict(self.listed),
-        )
+        other = object.__new__(State)
+        for slot in _SLOTS:
+            value = getattr(self, slot)
+            setattr(other, slot, value.copy() if slot in _OWN and value is not None else value)
+        return other
 
     def key(self) -> tuple[object, ...]:
         """Equal for two ways that go on alike and did the same."""
@@ -369,6 +364,10 @@ class State:
         before = self.variables.get(variable)
         out = exported if exported is not None else (before.exported if before is not None else not self.closed_world)
         self.variables[variable] = Variable(value, out)
+
+
+_SLOTS: Final = tuple(State.__slots__)
+_OWN: Final = frozenset({"variables", "disk", "acts", "functions", "fds", "buffers", "listed", "looked", "changed"})
 
 
 def too_many(steps: int) -> None:

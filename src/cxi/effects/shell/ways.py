@@ -46,8 +46,8 @@ def merge(states: list[State]) -> list[State]:
 def restore(outer: State, inner: State) -> State:
     """The shell as it was, with what a subshell did to the world."""
     back = outer.copy()
-    back.disk, back.acts, back.buffers = dict(inner.disk), dict(inner.acts), dict(inner.buffers)
-    back.listed = dict(inner.listed)
+    # The inner way ends here, so that what it did can be taken over as it is.
+    back.disk, back.acts, back.buffers, back.listed = inner.disk, inner.acts, inner.buffers, inner.listed
     back.opaque = inner.opaque
     back.looked, back.changed = inner.looked, inner.changed
     return back

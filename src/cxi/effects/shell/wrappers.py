@@ -159,13 +159,15 @@ def xargs(call: Call) -> list[State]:
     exact = True
     if call.given.has("0"):
         values = None if data is None else [item for item in data.decode("utf-8", "surrogateescape").split("\0") if item]
-        if values is None and listed is not None:
-            raise Stop(KNOW, "`xargs -0` of names that are not ended by NUL")
+        if values is None and listed is not None and all(line.endswith("\0") for line in listed[0]):
+            values, exact = [line[:-1] for line in listed[0]], listed[1]
     else:
         if data is None:
             if listed is None:
                 return _unknown(call, state, words)
             lines, exact = list(listed[0]), listed[1]
+            if any(line.endswith("\0") for line in lines):
+                return _unknown(call, state, words)
         else:
             lines = data.decode("utf-8", "surrogateescape").splitlines()
         values = _words(lines, whole=replaced is not None or call.given.last("d") == "\\n")

@@ -1,0 +1,30 @@
+"""A world that is written down answers as a disk would."""
+
+import pytest
+
+from cxi.effects.tree import Tree
+from cxi.values.base import EntryKind
+
+TREE = Tree("/work", {"src/a.py": {"text": "x", "mode": "755"}, "l": {"link": "src"}, "d/": {}, "/etc/hosts": {"text": "h"}})
+
+
+def test_files_folders_links_and_what_is_absent():
+    kinds = {
+        path: TREE.entry(path).kind
+        for path in ("/work/src/a.py", "/work/src", "/work/l", "/work/d", "/work/no", "/work/src/a.py/x", "/")
+    }
+    assert list(kinds.values()) == [
+        EntryKind.FILE, EntryKind.FOLDER, EntryKind.LINK, EntryKind.FOLDER, EntryKind.ABSENT, EntryKind.NOT_A_FOLDER, EntryKind.FOLDER,
+    ]  # fmt: skip
+    assert TREE.entry("/work/src/a.py").mode == 0o755
+    assert TREE.names("/work") == ("d", "l", "src")
+    assert TREE.names("/work/l") is None
+    assert TREE.content("/etc/hosts") == b"h"
+    assert TREE.content("/work/src") is None
+    assert TREE.git("/work", "config", ()) is None
+
+
+@pytest.mark.parametrize("entry", ["text", {"text": 3}, {"other": "x"}, None])
+def test_an_entry_that_is_none_is_an_error(entry):
+    with pytest.raises(ValueError):
+        Tree("/work", {"a": entry})
