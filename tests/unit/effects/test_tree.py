@@ -14,8 +14,14 @@ def test_files_folders_links_and_what_is_absent():
         for path in ("/work/src/a.py", "/work/src", "/work/l", "/work/d", "/work/no", "/work/src/a.py/x", "/")
     }
     assert list(kinds.values()) == [
-        EntryKind.FILE, EntryKind.FOLDER, EntryKind.LINK, EntryKind.FOLDER, EntryKind.ABSENT, EntryKind.NOT_A_FOLDER, EntryKind.FOLDER,
-    ]  # fmt: skip
+        EntryKind.FILE,
+        EntryKind.FOLDER,
+        EntryKind.LINK,
+        EntryKind.FOLDER,
+        EntryKind.ABSENT,
+        EntryKind.NOT_A_FOLDER,
+        EntryKind.FOLDER,
+    ]
     assert TREE.entry("/work/src/a.py").mode == 0o755
     assert TREE.names("/work") == ("d", "l", "src")
     assert TREE.names("/work/l") is None
