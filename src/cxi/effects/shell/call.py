@@ -73,6 +73,8 @@ class Call:
         end = open_end(self.state, text, mode="read")
         if end is None:
             self.failed = True
+        elif end.kind == "device":
+            self.unsure = True  # a folder, which most programs do not read, or a device
         return end is not None
 
     def write(self, field: Field, data: bytes | None, *, append: bool = False) -> None:

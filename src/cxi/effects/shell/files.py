@@ -118,7 +118,8 @@ def rmdir(call: Call) -> list[State]:
                 call.failed = True
                 break
             if state.names(place.path):
-                call.failed = True
+                call.failed = call.failed or not call.given.has("ignore-fail-on-non-empty")
+                call.unsure = True
                 if not state.opaque:
                     break
             state.put(place.path, ABSENT)

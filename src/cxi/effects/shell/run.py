@@ -2,7 +2,8 @@
 
 - A status is known, likely (`LIKELY`: success unless the machine fails) or not known (None). Where the text asks for one that is
   not known (`&&`, `||`, `if`, `while`, `set -e`), the way is split; equal ways are joined again.
-- A likely success is taken for one by `&&` and `;`; `||`, `if` and `while` go both ways, for there the text itself asks.
+- A likely success is taken for one by `&&` and `;`; `||`, `if` and `while` go both ways, for there the text itself asks, and so
+  does `&&` inside a condition or before `||`.
 - The stages of a pipeline run at once: what one changes, no other may look at.
 - Loops run while anything new comes of it, functions where they are called; both within bounds.
 """
@@ -72,13 +73,15 @@ class Machine:
             return self.background(state, chain)
         states = self.guarded([state], chain.first, guard=bool(chain.rest))
         for at, (op, pipeline) in enumerate(chain.rest):
+            # Where a failure leads to something else than the end of the list, it is gone into however unlikely it is.
+            asks = any(later == "||" for later, _ in chain.rest[at:])
             going: list[State] = []
             staying: list[State] = []
             for one in states:
                 if one.flow:
                     staying.append(one)
                     continue
-                yes, no = split(one, ask=op == "||")
+                yes, no = split(one, ask=asks or one.guarded > 0)
                 (going if op == "&&" else staying).extend(yes)
                 (staying if op == "&&" else going).extend(no)
             states = merge(staying + self.guarded(going, pipeline, guard=at < len(chain.rest) - 1))
