@@ -21,7 +21,7 @@ from cxi.errors import Refused
 from cxi.sinks.disk import DiskWorld
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
-TIMEOUT = 60
+TIMEOUT = 30
 LARGEST = 4 * 1024 * 1024  # bytes of a file
 _CALLS = "trace=file,process,connect,fchmod,ftruncate"
 _QUOTED = r'"((?:[^"\\]|\\.)*)"'

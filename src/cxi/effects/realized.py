@@ -4,6 +4,7 @@
 - `git.index` and `git.ref` atoms are compared with git now. What a hook or a filter decides has no `after`, and is not compared.
 - Every folder between the root and a path, the root with it, has to be a folder still: lstat(2) follows a link on the way, so
   what stands behind one is not what was admitted. Outside the root that holds of all folders above.
+- What is `maybe` may have been left undone, and only the bytes of a file that is there are compared.
 - What cannot be told (`fs.touch`, a hook, a write of bytes that nobody stated) is no difference; `tells` says if there is such.
 - What was not in the effect is not looked for: the assurance `checked` says that a window is open.
 
@@ -50,6 +51,8 @@ def differences(effect: Effect, root_path: str, world: World) -> tuple[str, ...]
         path = locate(root, str(atom.attributes.get("repository", ".")) if atom.kind in _GIT else atom.target)
         if not (atom.kind.startswith("fs.") or atom.kind in _GIT) or atom.pattern or isinstance(path, Refused):
             continue
+        if atom.attributes.get("maybe") is True and (atom.kind != "fs.write" or world.entry(path).kind is not EntryKind.FILE):
+            continue  # it may have been left undone
         problem = _way(atom, join(path, ".git/HEAD") if atom.kind in _GIT else path, root, made)
         if not problem:
             # Where its type changes, what is made there is compared.
@@ -131,6 +134,11 @@ def _folder(atom: Atom, path: str, world: World) -> str:  # noqa: ARG001
     return "" if kind is EntryKind.FOLDER else f"is {kind}"
 
 
+def _standing(atom: Atom, path: str, world: World) -> str:
+    kind = world.entry(path).kind
+    return _bytes(atom, path, world) if kind is not EntryKind.FOLDER else ""
+
+
 def _link(atom: Atom, path: str, world: World) -> str:
     entry = world.entry(path)
     to = atom.attributes.get("to")
@@ -183,7 +191,7 @@ _CHECKS: Final[Mapping[str, _Check]] = MappingProxyType(
     {
         "fs.create": _bytes,
         "fs.write": _bytes,
-        "fs.chmod": _bytes,
+        "fs.chmod": _standing,
         "fs.delete": _absent,
         "fs.rmdir": _absent,
         "fs.mkdir": _folder,

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501
 
+import subprocess
 import sys
 import time
 from types import MappingProxyType
@@ -11,12 +12,14 @@ import pytest
 from cxi.canonical import digest_bytes
 from cxi.effects import ADAPTERS
 from cxi.effects.base import Effect
+from cxi.effects.realized import differences
 from cxi.effects.shell import second
 from cxi.effects.shell.adapter import plan_text
 from cxi.effects.snapshot import RecordingSnapshot
 from cxi.effects.tree import Tree
 from cxi.errors import Code, Refused
 from cxi.manifest import CanonicalCall, FieldValue, Role
+from cxi.sinks.disk import DiskWorld
 from cxi.values.base import Value
 
 TREE = {
@@ -407,3 +410,47 @@ def test_huge_texts_end_soon_with_a_value(text):
     result = plan(text)
     assert isinstance(result, Effect | Refused)
     assert time.process_time() - begin < 30
+
+
+# --- afterwards
+
+
+def left_over(text, root):
+    """What of a plan is not there after bash ran the text."""
+    world = DiskWorld()
+    effect = plan_text(text, RecordingSnapshot(world, str(root)), env={"PATH": "/usr/bin:/bin"})
+    assert isinstance(effect, Effect)
+    subprocess.run(["bash", "-c", text], cwd=root, check=False, capture_output=True)
+    return differences(effect, str(root), world)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo new > made; chmod 700 d; rm a", "grep -q nothing a && rm a", "grep -q nothing a && echo x > made", "mkdir e; mv a e; ln -s a l",
+        "grep -q x a || rm d/b; chmod +x a", "chmod +x run; ./run; touch q", "echo x > made; ./run; rm -f made", "cp -r d copy; ln a hard",
+    ],
+)  # fmt: skip
+def test_a_plan_that_came_true_differs_in_nothing(tmp_path, text):
+    root = tmp_path.resolve()
+    (root / "d").mkdir()
+    (root / "a").write_text("a\n")
+    (root / "d/b").write_text("b\n")
+    (root / "run").write_text("#!/bin/sh\nrm -f made\n")
+    assert left_over(text, root) == ()
+
+
+def test_a_plan_that_did_not_come_true_differs(tmp_path):
+    root = tmp_path.resolve()
+    world = DiskWorld()
+    effect = plan_text("echo x > made", RecordingSnapshot(world, str(root)))
+    assert isinstance(effect, Effect)
+    assert differences(effect, str(root), world)
+
+
+@pytest.mark.parametrize(
+    "text", ["echo {a,b} > f", "source ./.dot", "echo $((i++))", "[ a == a ]", "ls [^a]*", "x=${y/a/b}", "ls <<< x", "ls &> f"]
+)
+def test_what_only_bash_reads_is_refused_for_a_plain_shell(text):
+    assert isinstance(plan(f"bash -c '{text}'"), Effect)
+    assert isinstance(plan(f"sh -c '{text}'"), Refused)

@@ -30,6 +30,9 @@ _OTHERS: Final = frozenset(
 )
 
 
+BASH_ONLY: Final = frozenset({"source", "declare", "local", "shopt", "let", "builtin", "type"})
+
+
 def is_special(name: str) -> bool:
     """Whether bash runs this name itself."""
     return name in BUILTINS or name in _OTHERS
@@ -52,6 +55,10 @@ def _echo(machine: Machine, state: State, words: list[Field]) -> list[State]:
     del machine
     rest = list(words[1:])
     newline, escapes = True, False
+    if "posix" in state.options and any(isinstance(word, Hole) or "\\" in word or word[:1] == "-" for word in rest):
+        state.write(1, None)  # shells differ on what it prints
+        state.status = LIKELY
+        return [state]
     while rest and isinstance(rest[0], str) and re.fullmatch(r"-[neE]+", rest[0]):
         for char in str(rest.pop(0))[1:]:
             if char == "n":
@@ -235,6 +242,8 @@ def _test(machine: Machine, state: State, words: list[Field]) -> list[State]:
         if not rest or rest[-1] != "]":
             raise Stop(KNOW, "`[` without `]`")
         rest = rest[:-1]
+    if "posix" in state.options and ("==" in rest or "-v" in rest):
+        raise Stop(KNOW, "a test that only bash has", needs="write `=`")
     state.status = condition.test(state, rest)
     if state.status == 2:
         state.write(2, None)

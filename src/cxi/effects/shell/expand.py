@@ -54,7 +54,7 @@ def fields(runner: Runner, state: State, words: Iterable[Word]) -> list[Field]:
             out.append(word.plain)
             continue
         try:
-            for parts in _braces(word.parts):
+            for parts in _braces(word.parts, posix="posix" in state.options):
                 out.extend(_fields(runner, state, parts))
         except Stop as error:
             raise error.at(word.start, word.end) from None
@@ -121,10 +121,12 @@ def _positional(state: State, part: Parameter) -> list[Field]:
 # --- braces
 
 
-def _braces(parts: tuple[Part, ...]) -> list[tuple[Part, ...]]:
+def _braces(parts: tuple[Part, ...], *, posix: bool = False) -> list[tuple[Part, ...]]:
     """Brace expansion; a word without a brace outside quotes is itself."""
     if not any(isinstance(part, Literal) and not part.quoted and "{" in part.text for part in parts):
         return [parts]
+    if posix and any(isinstance(part, Literal) and not part.quoted and re.search(r",|\.\.", part.text) for part in parts):
+        raise Stop(KNOW, "braces, which a plain `sh` does not expand", needs="run it with `bash -c`")
     items: list[Part] = []
     for part in parts:
         if isinstance(part, Literal) and not part.quoted:
@@ -480,6 +482,8 @@ def _glob(state: State, chars: list[Char]) -> list[str]:
     literal = "".join(char for char, _ in chars)
     if state.opaque:
         raise Stop(KNOW, "a glob after a program that may have made files", needs="do it in a call of its own")
+    if "posix" in state.options and "[^" in literal:
+        raise Stop(KNOW, "`[^`, which a plain `sh` may read otherwise", needs="write `[!`")
     parts: list[list[Char]] = [[]]
     for char in chars:
         if char[0] == "/":

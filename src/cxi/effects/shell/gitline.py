@@ -91,7 +91,7 @@ class _Git:
         if self.state.look(path).kind is EntryKind.FOLDER:
             self.act("git.index", pattern_below(shown), {"op": operation}, pattern=True)
         else:
-            self.act("git.index", shown, {"op": operation})
+            self.act("git.index", shown, {"op": operation, "maybe": True})  # what is ignored or unchanged is not
 
     def branch(self) -> str:
         head = self.repository.head()

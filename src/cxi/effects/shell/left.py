@@ -43,7 +43,8 @@ def _atoms(state: State, snapshot: Snapshot) -> dict[tuple[str, ...], Atom]:
     found = dict(state.acts)
     gone: list[Atom] = []
     for path in sorted(state.disk):
-        for atom in _differences(state, snapshot, path, state.disk[path]):
+        for left in _differences(state, snapshot, path, state.disk[path]):
+            atom = Atom(left.kind, left.target, {**left.attributes, "maybe": True}) if path in state.shaken else left
             if atom.kind in ("fs.delete", "fs.rmdir"):
                 gone.append(atom)
             else:

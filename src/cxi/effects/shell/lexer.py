@@ -356,6 +356,8 @@ class Lexer:
             self.at += 1
         inner = text[start : self.at]
         self.at += 2
+        if self.posix and any(sign in inner for sign in ("++", "--", "**", ",")):
+            self.stop("arithmetic that only bash has", start)
         if len(inner) > 2_000:
             raise Stop(Code.TOO_LARGE, "arithmetic of that length", start, self.at)
         if not _ARITHMETIC.fullmatch(inner.replace(";", " ") if semicolons else inner) or "$(" in inner:

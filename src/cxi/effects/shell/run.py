@@ -438,6 +438,8 @@ class Machine:
         name = str(words[0])
         if functions and name in state.functions:
             return self.call(state, state.functions[name], words[1:])
+        if builtins and "posix" in state.options and name in builtin.BASH_ONLY:
+            raise Stop(KNOW, f"`{name}`, which a plain `sh` may not have", needs="run it with `bash -c`")
         if builtins and (found := builtin.BUILTINS.get(name)) is not None:
             return found(self, state, words)
         if builtins and builtin.is_special(name):
@@ -486,7 +488,7 @@ class Machine:
         for after in found[1:]:
             back.acts.update(after.acts)
         statuses = {after.status for after in found}
-        state.disk, state.acts, state.opaque = back.disk, back.acts, back.opaque
+        state.disk, state.acts, state.opaque, state.shaken = back.disk, back.acts, back.opaque, back.shaken
         state.status = statuses.pop() if len(statuses) == 1 else None
         state.buffers, state.listed = back.buffers, back.listed
         return output

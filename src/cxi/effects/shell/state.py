@@ -124,6 +124,7 @@ class State:
     round: int | None = 0  # the status of a loop's last round
     returns: int = 0  # functions and sourced files around
     opaque: bool = False
+    shaken: frozenset[str] = frozenset()  # what was changed before such a program ran, which may have changed it again
     looked: set[str] | None = None
     changed: set[str] | None = None
     depth: int = 0
@@ -147,6 +148,7 @@ class State:
             self.flow,
             self.levels,
             self.opaque,
+            self.shaken,
             self.options,
             self.parameters,
             frozenset(self.variables.items()),
@@ -204,6 +206,8 @@ class State:
         if self.changed is not None:
             self.changed.add(path)
         self.disk[path] = node
+        if path in self.shaken:
+            self.shaken -= {path}
 
     def bytes_of(self, data: Data) -> bytes | None:
         """The bytes, where they are known; reads the snapshot."""
@@ -315,6 +319,7 @@ class State:
     def cloud(self) -> None:
         """A program ran whose writes are not known."""
         self.opaque = True
+        self.shaken = frozenset(self.disk)
         for path, node in self.disk.items():
             if isinstance(node.data, bytes):
                 self.disk[path] = replace(node, data=None)

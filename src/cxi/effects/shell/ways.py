@@ -48,6 +48,6 @@ def restore(outer: State, inner: State) -> State:
     back = outer.copy()
     # The inner way ends here, so that what it did can be taken over as it is.
     back.disk, back.acts, back.buffers, back.listed = inner.disk, inner.acts, inner.buffers, inner.listed
-    back.opaque = inner.opaque
+    back.opaque, back.shaken = inner.opaque, inner.shaken
     back.looked, back.changed = inner.looked, inner.changed
     return back

@@ -125,6 +125,8 @@ def _text(call: Call, state: State, words: list[str], options: str) -> list[Stat
     inner.parameters = tuple(words[2:])
     inner.zero = words[1] if len(words) > 1 else None
     inner.options = frozenset({"errexit"} if "e" in options else ()) | ({"nounset"} if "u" in options else set())
+    if call.name != "bash":
+        inner.options |= {"posix"}
     inner.guarded = inner.loops = inner.returns = 0
     inner.status = 0
     inner.depth += 1
@@ -138,7 +140,7 @@ def _text(call: Call, state: State, words: list[str], options: str) -> list[Stat
     for after in found:
         back = state.copy()
         back.disk, back.acts, back.buffers, back.listed = after.disk, after.acts, after.buffers, after.listed
-        back.opaque, back.status = after.opaque, after.status
+        back.opaque, back.shaken, back.status = after.opaque, after.shaken, after.status
         back.looked, back.changed = after.looked, after.changed
         out.append(back)
     return merge(out)
