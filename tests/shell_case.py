@@ -108,8 +108,11 @@ def run(text: str, root: Path, log: Path, *, cwd: str = "", shell: str = "bash")
         start_new_session=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST)),  # noqa: PLW1509 - no threads here
     )
+    output = b""
     try:
         output, _ = process.communicate(timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        pass  # what it did until then is compared
     finally:
         for number in _members(process.pid):
             os.kill(number, signal.SIGKILL)
