@@ -546,7 +546,7 @@ PROMISES: Final = (
     Promise(
         "log.keys",
         "log.md",
-        "a key signs from its introduction by the one before it until its own of the next; a rotation survives a crash at any step",
+        "a key signs from its introduction by the one before it until its own of the next; rotations survive crashes at any step",
         ("tests/unit/log/test_succession.py", "tests/unit/log/test_rotation.py", "tests/unit/log/test_signing.py"),
     ),
     Promise(
