@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -61,13 +62,28 @@ def test_the_command_of_an_installed_wheel_answers(python: Path):
     assert "Usage" in run(cwd / "cxi", "--help", cwd=cwd)
 
 
-def test_every_module_of_an_installed_wheel_imports(python: Path):
+# The modules of an extra, by the package that it brings; whatever imports one of them does so where it is needed.
+OF_EXTRAS = {
+    "cxi.lab.faults.postgres": "psycopg",
+    "cxi.ledger.comparison": "psycopg",
+    "cxi.ledger.line": "psycopg",
+    "cxi.ledger.migration": "psycopg",
+    "cxi.ledger.postgres": "psycopg",
+    "cxi.ledger.spending": "psycopg",
+}
+
+
+def test_every_module_of_an_installed_wheel_imports_or_lacks_its_extra_alone(python: Path):
     script = (
-        "import cxi, importlib, pkgutil\n"
+        "import cxi, importlib, json, pkgutil\n"
+        "lacking = {}\n"
         "for found in pkgutil.walk_packages(cxi.__path__, 'cxi.'):\n"
-        "    if not found.name.endswith('__main__'): importlib.import_module(found.name)\n"
+        "    if found.name.endswith('__main__'): continue\n"
+        "    try: importlib.import_module(found.name)\n"
+        "    except ModuleNotFoundError as error: lacking[found.name] = error.name\n"
+        "print(json.dumps(lacking))\n"
     )
-    run(python, "-I", "-W", "error", "-c", script, cwd=python.parent)
+    assert json.loads(run(python, "-I", "-W", "error", "-c", script, cwd=python.parent)) == OF_EXTRAS
 
 
 def test_the_run_time_pins_are_all_that_the_wheel_asks_for(python: Path):
