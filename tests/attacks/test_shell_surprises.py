@@ -167,3 +167,34 @@ def test_a_name_that_is_no_text_is_refused(root):
 def test_the_last_name_of_a_glob_is_no_destination(root):
     (root / "B").mkdir()
     assert refused("mv *", root) == Code.EFFECT_UNSUPPORTED
+
+
+def test_a_command_line_of_git_says_what_it_does_to_files_refs_and_the_index(root):
+    run = lambda *words: subprocess.run(["git", *words], cwd=root, check=True, capture_output=True)  # noqa: E731
+    run("init", "-q", "-b", "main")
+    run("config", "user.email", "t@example.org")
+    run("config", "user.name", "t")
+    run("add", "-A")
+    run("commit", "-qm", "one")
+    (root / "a.txt").write_text("changed\n")
+    hook = root / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\n")
+    hook.chmod(0o755)
+    found = kinds("git add a.txt && git commit -m two", root)
+    assert {("git.index", "a.txt"), ("git.commit", "main"), ("git.ref", "refs/heads/main")} <= found
+    assert ("git.hook", ".git/hooks/pre-commit") in found
+    assert ("proc.exec", ".git/hooks/pre-commit") in found
+    assert ("git.hook", ".git/hooks/pre-commit") not in kinds("git commit -n -m two", root)
+    assert ("fs.write", "a.txt") in kinds("git checkout -- a.txt", root)
+    assert ("fs.write", "a.txt") in kinds("git restore a.txt", root)
+    assert ("git.ref", "refs/heads/new") in kinds("git checkout -b new", root)
+    assert {("fs.delete", "d/inside"), ("fs.rmdir", "d")} <= kinds("git rm -r d", root)
+    for text in (
+        "git commit",
+        "git commit --amend",
+        "git rebase main",
+        "git -c core.fsmonitor=x status",
+        "git push",
+        "git stash",
+    ):
+        assert refused(text, root) == Code.EFFECT_UNSUPPORTED, text

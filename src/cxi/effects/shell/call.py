@@ -114,13 +114,11 @@ class Call:
                 state.read(there)
 
     def settle(self, *, likely: bool = True) -> list[State]:
-        """The way on: failed, likely done, or not known."""
+        """The way on: likely done, or not known."""
         if self.failed or self.unsure:
             self.state.write(2, None)
-        if self.failed and not self.state.opaque:
-            self.state.status = 1
-        else:
-            self.state.status = LIKELY if likely and not self.failed and not self.unsure else None
+        # A program that complains may still end well (`rm -f`, `--ignore-fail-on-non-empty`): its status is then not known.
+        self.state.status = LIKELY if likely and not self.failed and not self.unsure else None
         return [self.state]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -222,7 +222,12 @@ def _diff(one: _Git) -> None:
         return
     one.hooks("post-index-change")
     _reads(one)
-    one.state.act("fs.read", pattern_below(one.repository.place.target), pattern=True)
+    # Which of the tracked files differ is git's to find out; what it shows is among them.
+    index = one.repository.index()
+    if isinstance(index, Refused):
+        raise Stop(KNOW, f"git: {index.reasons[0].detail}")
+    for path in index:
+        one.state.read(one.repository.absolute(path))
 
 
 def _search(one: _Git) -> None:
@@ -404,11 +409,11 @@ def _checkout(one: _Git) -> None:
             one.add(one.atoms(plan_checkout(one.repository, _CALL, {"branch": f"={operands[0]}"})))
             one.state.cloud()
             return
-    if (
-        operands
-        and all(one.state.look(one.target(text)).kind is not EntryKind.ABSENT for text in operands)
-        and not given.has("switch")
-    ):
+    index = one.repository.index()
+    tracked = set() if isinstance(index, Refused) else {one.repository.absolute(path) for path in index}
+    places = [one.target(text) for text in operands]
+    known = all(path in tracked or one.state.look(path).kind is not EntryKind.ABSENT for path in places)
+    if places and known and "switch" not in words:
         if any(re.fullmatch(r"[\w./-]+", text) and one.repository.resolve(text) is not None for text in operands):
             raise Stop(KNOW, "`git checkout` of a name that is a revision too", needs="use `--`")
         _from_index(one, _paths(one, whole=False))
@@ -490,6 +495,28 @@ def _prune(one: _Git, folder: str) -> None:
         folder = posixpath.dirname(folder)
 
 
+def _rename(one: _Git) -> None:
+    """`git mv` of one tracked file to a free place."""
+    operands = one.operands()
+    if len(operands) != 2 or one.given.has("f", "k"):
+        raise Stop(KNOW, "`git mv` that is not of one file to another", needs="move one file at a time")
+    source, target = (one.target(text) for text in operands)
+    if one.state.look(target).kind is EntryKind.FOLDER:
+        target = join(target, posixpath.basename(source))
+    node = one.state.look(source)
+    index = one.repository.index()
+    free = one.state.look(target).kind is EntryKind.ABSENT and one.state.look(posixpath.dirname(target)).kind is EntryKind.FOLDER
+    if node.kind is not EntryKind.FILE or not free or isinstance(index, Refused):
+        raise Stop(KNOW, "`git mv` that is not of one file to another", needs="move one file at a time")
+    if source not in {one.repository.absolute(path) for path in index}:
+        return
+    one.state.put(target, replace(node, origin=source))
+    one.state.put(source, ABSENT)
+    one.index(source, "stage")
+    one.index(target, "stage")
+    one.hooks("post-index-change")
+
+
 def _settings(one: _Git) -> None:
     given = one.given
     operands = one.operands()
@@ -554,7 +581,7 @@ def _transfer(one: _Git) -> None:
 _PLANS: Final[Mapping[str, _Plan]] = MappingProxyType(
     {
         "reads": _reads, "status": _status, "diff": _diff, "search": _search, "add": _add, "commit": _commit, "reset": _reset,
-        "restore": _restore, "checkout": _checkout, "branch": _branch, "tag": _tag, "remove": _remove, "settings": _settings,
+        "restore": _restore, "checkout": _checkout, "branch": _branch, "tag": _tag, "remove": _remove, "rename": _rename, "settings": _settings,
         "remote": _remote, "transfer": _transfer, "init": _reads,
     }
 )  # fmt: skip

@@ -52,9 +52,6 @@ def roles(call: Call) -> list[State]:
     ):
         state.list_out(listed[0], exact=listed[1] and call.name == "sort")
     likely = call.grammar.status == "likely"
-    if call.failed and not likely:
-        state.status = None if call.name.endswith("grep") or state.opaque else 1
-        return [state]
     return call.settle(likely=likely)
 
 
