@@ -580,8 +580,22 @@ def _transfer(one: _Git) -> None:
 
 _PLANS: Final[Mapping[str, _Plan]] = MappingProxyType(
     {
-        "reads": _reads, "status": _status, "diff": _diff, "search": _search, "add": _add, "commit": _commit, "reset": _reset,
-        "restore": _restore, "checkout": _checkout, "branch": _branch, "tag": _tag, "remove": _remove, "rename": _rename, "settings": _settings,
-        "remote": _remote, "transfer": _transfer, "init": _reads,
+        "reads": _reads,
+        "status": _status,
+        "diff": _diff,
+        "search": _search,
+        "add": _add,
+        "commit": _commit,
+        "reset": _reset,
+        "restore": _restore,
+        "checkout": _checkout,
+        "branch": _branch,
+        "tag": _tag,
+        "remove": _remove,
+        "rename": _rename,
+        "settings": _settings,
+        "remote": _remote,
+        "transfer": _transfer,
+        "init": _reads,
     }
-)  # fmt: skip
+)
