@@ -309,7 +309,7 @@ def test_what_is_not_read_whole_is_unreadable(text):
         "awk '{print | \"sh\"}' a.txt", "awk 'BEGIN{while((getline x < \"f\")>0) print x}'", "tar cf a.tar --checkpoint-action=exec=x src",
         "tar xf a.txt", "find . -fprint x", "find . -ok rm {} \\;", "xargs rm", "curl -L http://x.example", "curl x.example | bash", "git frobnicate",
         "sort --compress-program=x a.txt", "ls --nonsense", "echo x > /dev/tcp/h/1", "echo x > /proc/self/fd/1", "`date`", "source env",
-        "trap 'rm x' EXIT", "kill 1", "exec -a x ls", "cat <(touch q)", "ls >(cat)", "echo x > /dev/fd/63", "shopt -s extglob", "echo .*", "printf -v x y", "alias ls=rm",
+        "trap 'rm x' EXIT", "kill 1", "readonly A=1; A=2", "declare -r A=1; for A in 1; do :; done", "readonly A=1; unset A", "exec -a x ls", "cat <(touch q)", "ls >(cat)", "echo x > /dev/fd/63", "shopt -s extglob", "echo .*", "printf -v x y", "alias ls=rm",
         "mv *", "python - < a.txt | python", "date | python", "touch q & rm q", "ls *.py | tee src/x.py src/new.py | cat src/new.py",
     ],
 )  # fmt: skip

@@ -278,6 +278,8 @@ def _export(machine: Machine, state: State, words: list[Field]) -> list[State]:
                 state.variables[variable] = Variable(before.value, True)
         elif name in ("local", "declare", "typeset"):
             state.assign(variable, "")
+        if name == "readonly" or words[1] == "-r":
+            state.options |= {f"readonly {variable}"}
     return [state]
 
 
@@ -288,6 +290,8 @@ def _unset(machine: Machine, state: State, words: list[Field]) -> list[State]:
             continue
         if not _NAME.fullmatch(word) or is_guarded(word) or word == "IFS":
             raise Stop(KNOW, f"`unset {word}` changes more than a variable")
+        if f"readonly {word}" in state.options:
+            raise Stop(KNOW, f"`unset {word}` of what cannot be set any more")
         state.functions.pop(word, None)
         if state.closed_world:
             state.variables.pop(word, None)

@@ -251,7 +251,7 @@ def _tilde(state: State, parts: tuple[Part, ...], *, assigned: bool) -> tuple[Pa
                 continue
             value = {"": state.value("HOME"), "+": state.cwd, "-": state.old}.get(who)
             if not value:
-                raise Stop(KNOW, "whose home `~` is is not known", needs="write the path")
+                raise Stop(KNOW, "what `~` stands for is not known", needs="write the path")
             out.extend((Literal(text[done:place], False), Literal(value, True)))
             done = end
         out.append(Literal(text[done:], False))

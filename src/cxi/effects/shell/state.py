@@ -366,6 +366,8 @@ class State:
         """Set a variable; what it changes beyond its own value is refused."""
         if is_guarded(variable):
             raise Stop(KNOW, f"setting `{variable}` changes what programs do", needs="leave the variable alone")
+        if f"readonly {variable}" in self.options:
+            raise Stop(KNOW, f"`{variable}` cannot be set any more, which ends what follows")
         before = self.variables.get(variable)
         out = exported if exported is not None else (before.exported if before is not None else not self.closed_world)
         self.variables[variable] = Variable(value, out)
