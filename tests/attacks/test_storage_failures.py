@@ -356,14 +356,14 @@ def test_a_process_killed_in_the_midst_of_its_commits_leaves_what_it_said(tmp_pa
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            bufsize=0,  # a line that is read takes none of the next with it
         )
         assert program.stdout is not None
         said = 0
-        while said < 3 + 8 * life and program.stdout.readline().startswith("Lease"):
+        while said < 3 + 8 * life and program.stdout.readline().startswith(b"Lease"):
             said += 1
         program.kill()
-        said += sum(line.startswith("Lease Lease\n") for line in program.communicate()[0].splitlines(keepends=True))
+        said += sum(line.startswith(b"Lease Lease\n") for line in program.communicate()[0].splitlines(keepends=True))
         ledger = open_ledger(folder, f"after-{life}")
         assert isinstance(verify(ledger.entries(), [], []), Verified)
         admitted = [
