@@ -2,7 +2,7 @@
 
 - Folders that a path needs are there; everything that is not named is absent. Git answers nothing.
 
-    >>> Tree("/work", {"src/a.py": {"text": "x = 1"}}).names("/work/src")
+    >>> Tree("/srv", {"src/a.py": {"text": "x = 1"}}).names("/srv/src")
     ('a.py',)
 """
 

@@ -5,13 +5,13 @@ import pytest
 from cxi.effects.tree import Tree
 from cxi.values.base import EntryKind
 
-TREE = Tree("/work", {"src/a.py": {"text": "x", "mode": "755"}, "l": {"link": "src"}, "d/": {}, "/etc/hosts": {"text": "h"}})
+TREE = Tree("/srv", {"src/a.py": {"text": "x", "mode": "755"}, "l": {"link": "src"}, "d/": {}, "/etc/hosts": {"text": "h"}})
 
 
 def test_files_folders_links_and_what_is_absent():
     kinds = {
         path: TREE.entry(path).kind
-        for path in ("/work/src/a.py", "/work/src", "/work/l", "/work/d", "/work/no", "/work/src/a.py/x", "/")
+        for path in ("/srv/src/a.py", "/srv/src", "/srv/l", "/srv/d", "/srv/no", "/srv/src/a.py/x", "/")
     }
     assert list(kinds.values()) == [
         EntryKind.FILE,
@@ -22,15 +22,15 @@ def test_files_folders_links_and_what_is_absent():
         EntryKind.NOT_A_FOLDER,
         EntryKind.FOLDER,
     ]
-    assert TREE.entry("/work/src/a.py").mode == 0o755
-    assert TREE.names("/work") == ("d", "l", "src")
-    assert TREE.names("/work/l") is None
+    assert TREE.entry("/srv/src/a.py").mode == 0o755
+    assert TREE.names("/srv") == ("d", "l", "src")
+    assert TREE.names("/srv/l") is None
     assert TREE.content("/etc/hosts") == b"h"
-    assert TREE.content("/work/src") is None
-    assert TREE.git("/work", "config", ()) is None
+    assert TREE.content("/srv/src") is None
+    assert TREE.git("/srv", "config", ()) is None
 
 
 @pytest.mark.parametrize("entry", ["text", {"text": 3}, {"other": "x"}, None])
 def test_an_entry_that_is_none_is_an_error(entry):
     with pytest.raises(ValueError):
-        Tree("/work", {"a": entry})
+        Tree("/srv", {"a": entry})
