@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
 import os
@@ -22,6 +23,12 @@ assert _spec is not None
 assert _spec.loader is not None
 real_gateway = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(real_gateway)
+
+
+def run(environ: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
+    """Without a configuration."""
+    return subprocess.run([*real_gateway.CLI, *command], capture_output=True, text=True, check=False, env=environ)
+
 
 START = {"op": "task.start", "request": "please act", "as": "act-once"}
 
@@ -64,6 +71,45 @@ def test_a_gateway_and_every_command_work_over_postgresql(tmp_path: Path, enviro
     if row["state"] in ("done", "failed"):
         envelope = cli(config, environ, "log", "receipt", row["id"])
         assert "payload" in envelope
+
+
+def test_receipts_exports_and_rotations_are_of_the_chain_that_holds_the_call(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Two gateways at once write a chain each; a command writes to one of them, or to its own."""
+    config = real_gateway.configure(tmp_path, "act-odd", environ)
+    first = real_gateway.Gateway(config, environ)
+    assert control(load(config), START)["ok"] is True
+    first.call("act")
+    second = real_gateway.Gateway(config, environ)
+    for _ in range(3):
+        assert second.call("look") == []
+    assert [gateway.end(signal.SIGTERM) for gateway in (second, first)] == [0, 0]
+    (row,) = cli(config, environ, "ledger", "list", "--json")["calls"]
+    assert "--origin" in cli(config, environ, "log", "export", code=2)
+    key = tmp_path / "old.pem"
+    key.write_text(cli(config, environ, "log", "key"), encoding="utf-8")
+    for rotated in (False, True):
+        if rotated:
+            cli(config, environ, "log", "key", "rotate", "--reason", "r", "--json")
+            third = real_gateway.Gateway(config, environ)
+            assert third.call("look") == []
+            assert third.end(signal.SIGTERM) == 0
+        assert cli(config, environ, "log", "verify", "--json")["ok"] is True
+        receipt = tmp_path / "receipt.json"
+        receipt.write_text(cli(config, environ, "log", "receipt", row["id"]), encoding="utf-8")
+        done = run(environ, "log", "verify-receipt", str(receipt), "--key", str(key), "--json")
+        assert json.loads(done.stdout)["call"] == row["id"], done.stderr
+        names = {json.loads(line)["origin"] for line in _checkpoints(config)}
+        assert len(names) > 1
+        for name in names:
+            file = tmp_path / f"{rotated}-{name.replace('/', '-')}.jsonl"
+            cli(config, environ, "log", "export", "--jsonl", str(file), "--origin", name)
+            done = run(environ, "log", "verify", str(file), "--key", str(key), "--json")
+            assert json.loads(done.stdout)["ok"] is True, done.stderr
+
+
+def _checkpoints(config: Path) -> list[str]:
+    lines = (load(config).state / "checkpoints.jsonl").read_text(encoding="utf-8").splitlines()
+    return [base64.b64decode(json.loads(line)["payload"]).decode() for line in lines]
 
 
 def test_what_is_changed_in_the_database_does_not_verify(postgres: Cluster, tmp_path: Path, environ: dict[str, str]) -> None:

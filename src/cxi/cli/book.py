@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -20,12 +20,12 @@ from cxi.ledger.open import address_of, open_ledger
 from cxi.ledger.replay import Replay
 from cxi.ledger.sqlite import SqliteLedger
 from cxi.log.chain import Verified, fold, verify_all
-from cxi.log.checkpoint import CheckpointFile, Head, check
-from cxi.log.entry import ChainedEntry, EntryType, LogEntry
+from cxi.log.checkpoint import CheckpointFile, Head, check, claimed, sign
+from cxi.log.entry import ChainedEntry, EntryType, LogEntry, Stored
 from cxi.log.envelope import export_public, key_id
 from cxi.log.export import write_export
 from cxi.log.finding import Broken, Finding, FindingKind
-from cxi.log.key import first_key, load_key, read_introductions, trusted_keys
+from cxi.log.key import earlier_keys, first_key, load_key, read_introductions, trusted_keys
 from cxi.log.note import write_note
 from cxi.log.opening import OpeningStore
 from cxi.log.proof import consistency, inclusion
@@ -36,6 +36,9 @@ from cxi.log.tree import write_digest
 
 if TYPE_CHECKING:
     from cxi.ledger.postgres import PostgresLedger
+
+
+Show: TypeAlias = Mapping[str, Callable[[bytes], None]]
 
 
 def _silently(items: Iterable[Any], _total: int) -> Iterable[Any]:
@@ -123,12 +126,12 @@ class Book:
         """A head as a signed note, for other people's programs."""
         return write_note(head.origin, head.size, head.root, self._key)
 
-    def verify(self, *, others: Sequence[JsonValue] = (), show: Callable[[bytes], None] | None = None) -> Verified | Broken:
+    def verify(self, *, others: Sequence[JsonValue] = (), show: Show | None = None) -> Verified | Broken:
         """Is the log whole, signed, and is the ledger what it tells?
 
         Args:
             others: Checkpoints that somebody kept elsewhere.
-            show: Is shown each leaf of the log's tree.
+            show: Is shown each leaf of the tree, by the log's name.
         """
         if not isinstance(self.ledger, SqliteLedger):
             return self._verify_chains(self.ledger, others, show)
@@ -144,10 +147,8 @@ class Book:
         findings.extend(replay.differences(standing))
         return Broken(tuple(findings)) if findings else answer
 
-    def _verify_chains(
-        self, ledger: PostgresLedger, others: Sequence[JsonValue], show: Callable[[bytes], None] | None
-    ) -> Verified | Broken:
-        """The same over the chains of all writers; `show` is shown the leaves of this host's chain that a receipt is about."""
+    def _verify_chains(self, ledger: PostgresLedger, others: Sequence[JsonValue], show: Show | None) -> Verified | Broken:
+        """The same over the chains of all writers."""
         checkpoints = self.checkpoints()
         sizes = ledger.sizes()
         rows = {name: self.progress(ledger.stored(origin=name), size) for name, size in sizes.items()}
@@ -177,14 +178,17 @@ class Book:
         settlement = next((one for one in reversed(found) if one.entry.kind is EntryType.SETTLEMENT), None)
         if admission is None or settlement is None:
             return None
-        envelope, head = self._vouched(settlement.seq)
+        origin = self._origin_of(admission)
+        if self._origin_of(settlement) != origin:
+            raise LedgerError(f"`{call}` was settled by another writer than the one that admitted it: no one tree holds both")
+        envelope, head = self._vouched(settlement.seq, origin)
         provers = inclusion(admission.seq - 1, head.size), inclusion(settlement.seq - 1, head.size)
 
         def show(leaf: bytes) -> None:
             for prover in provers:
                 prover.append(leaf)
 
-        if isinstance(answer := self.verify(show=show), Broken):
+        if isinstance(answer := self.verify(show={origin: show}), Broken):
             raise LedgerError(f"no receipt of a log that does not verify: {answer.findings[0].detail}")
         return issue(
             admission,
@@ -201,9 +205,9 @@ class Book:
         Raises:
             LedgerError: where the log is shorter, or does not verify.
         """
-        envelope, head = self._vouched(old.size)
+        envelope, head = self._vouched(old.size, old.origin)
         prover = consistency(old.size, head.size)
-        if isinstance(answer := self.verify(show=prover.append), Broken):
+        if isinstance(answer := self.verify(show={old.origin: prover.append}), Broken):
             raise LedgerError(f"no proof from a log that does not verify: {answer.findings[0].detail}")
         return {
             "checkpoint": envelope,
@@ -211,20 +215,29 @@ class Book:
             "proof": [write_digest(part) for part in prover.proof()],
         }
 
-    def export(self, keep: Callable[[ChainedEntry], bool], *, whole: bool) -> Iterator[bytes]:
-        """The log as JSON lines, up to a head that is signed first.
+    def origins(self) -> tuple[str, ...]:
+        """The names of the logs: one, or one a writer."""
+        return (self.ledger.origin,) if isinstance(self.ledger, SqliteLedger) else tuple(self.ledger.sizes())
+
+    def export(self, keep: Callable[[ChainedEntry], bool], *, whole: bool, origin: str) -> Iterator[bytes]:
+        """A log as JSON lines, up to a head that is signed first; of another host's, up to the last one that it signed.
 
         Args:
             keep: Which entries are shown.
             whole: Whether all are: then the older checkpoints can be held against them too.
+            origin: The log's name.
         """
-        head = self.sign_head()
-        envelopes = self.checkpoints()
-        entries = (row.read() for row in self.ledger.stored() if row.seq <= head.size)
+        self.sign_head()
+        named = ((claimed(envelope), envelope) for envelope in self.checkpoints())
+        signed = [(head, envelope) for head, envelope in named if head is not None and head.origin == origin and head.root]
+        if not signed:
+            raise LedgerError(f"no checkpoint of the log `{origin}`: nobody vouches for any of it")
+        head, last = max(signed, key=lambda pair: pair[0].size)
+        entries = (row.read() for row in self._stored(origin) if row.seq <= head.size)
         return write_export(
             head.origin,
             head.size,
-            envelopes if whole else envelopes[-1:],
+            [envelope for _, envelope in signed] if whole else [last],
             read_introductions(self.config.state),
             self.progress(entries, head.size),
             keep,
@@ -248,16 +261,39 @@ class Book:
         self._openings.close()
         self.ledger.close()
 
-    def _vouched(self, size: int) -> tuple[JsonValue, Head]:
+    def _stored(self, origin: str) -> Iterable[Stored]:
+        return self.ledger.stored() if isinstance(self.ledger, SqliteLedger) else self.ledger.stored(origin=origin)
+
+    def _origin_of(self, entry: ChainedEntry) -> str:
+        """The name of the log that has this entry."""
+        if isinstance(self.ledger, SqliteLedger):
+            return self.ledger.origin
+        for origin in self.ledger.sizes():
+            row = next(iter(self.ledger.stored(entry.seq, origin)), None)
+            if row is not None and (row.seq, row.stated) == (entry.seq, entry.hash):
+                return origin
+        raise LedgerError(f"no log has the entry {entry.seq} of `{entry.entry.call}`")
+
+    def _vouched(self, size: int, origin: str) -> tuple[JsonValue, Head]:
         """A checkpoint of the present key, with a tree, that covers this many entries: the last one, or a new one."""
-        envelope = self._file.last(self.ledger.origin)
-        head = None if envelope is None else check(envelope, (self._key.public_key(),))
-        if isinstance(head, Head) and head.root and head.size >= size:
+        found = self._covers(size, origin)
+        if found is None:
+            self.sign_head()
+            found = self._covers(size, origin)
+        if found is None:
+            raise LedgerError(f"no checkpoint of this host covers {size} entries of `{origin}`: who writes it signs when it ends")
+        return found
+
+    def _covers(self, size: int, origin: str) -> tuple[JsonValue, Head] | None:
+        envelope = self._file.last(origin)
+        present, earlier = self._key.public_key(), earlier_keys(self.config.state)
+        head = None if envelope is None else check(envelope, (present, *earlier))
+        if not isinstance(head, Head) or head.origin != origin or not head.root or head.size < size:
+            return None
+        if head.signer == key_id(present):
             return envelope, head
-        head = self.sign_head()
-        if head.size < size:
-            raise LedgerError(f"the log has {head.size} entries, and {size} are spoken of")
-        return self._file.last(self.ledger.origin), head
+        # An earlier key of this installation vouched for it, and a rotation in another log retired that key.
+        return None if isinstance(self.ledger, SqliteLedger) else (sign(head, self._key), head)
 
     def __enter__(self) -> Self:
         return self

@@ -297,6 +297,7 @@ def export(
     since: Annotated[str, typer.Option("--since", help="not before this time, as 2026-11-30 or 2026-11-30T08:00:00+01:00")] = "",
     until: Annotated[str, typer.Option("--until", help="before this time")] = "",
     kind: Annotated[list[str] | None, typer.Option("--kind", help="only entries of this kind; as many as you like")] = None,
+    origin: Annotated[str, typer.Option("--origin", help="which log, where the ledger has one for each writer")] = "",
 ) -> None:
     """The log as JSON lines; `cxi log verify FILE --key KEY` verifies it elsewhere, also where a filter leaves entries out."""
     from cxi.cli.progress import watched
@@ -317,7 +318,12 @@ def export(
 
     with open_book(config) as book:
         book.progress = watched
-        lines = book.export(keep, whole=not kind and first is None and last is None)
+        names = book.origins()
+        if origin not in names and (origin or len(names) > 1):
+            fail(f"name the log with `--origin`: {', '.join(names)}")
+            raise typer.Exit(2)
+        whole = not kind and first is None and last is None
+        lines = book.export(keep, whole=whole, origin=origin or "".join(names))
         with nullcontext(sys.stdout.buffer) if out == "-" else Path(out).open("xb") as file:
             file.writelines(lines)
             file.flush()

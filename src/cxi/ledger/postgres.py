@@ -61,6 +61,7 @@ from cxi.log.checkpoint import CheckpointFile, Head, claimed
 from cxi.log.commitment import SALT_BYTES, commit
 from cxi.log.entry import ChainedEntry, EntryType, LogEntry, Stored, milliseconds, read_entry
 from cxi.log.finding import Finding
+from cxi.log.key import earlier_keys
 from cxi.log.signing import sign_next
 from cxi.manifest import Instant, Manifest
 
@@ -582,6 +583,8 @@ class PostgresLedger:
         if self._checkpoints is None:
             raise LedgerError("this ledger was opened without a place for its checkpoints")
         file, time = CheckpointFile(self._checkpoints), milliseconds(now) / 1000
+        # While a rotation is cut off, the present key is not the last of its line yet; then there is none but `after`.
+        earlier = earlier_keys(self._checkpoints.parent) if after is None else ()
         own = self.head(now)
         left = self._rows(
             "SELECT origin, seq FROM cxi.chain c WHERE tenant = %s AND host = %s AND NOT open AND seq > 0"
@@ -589,7 +592,8 @@ class PostgresLedger:
             (self._tenant, self._host),
         )
         for origin in [*(str(row[0]) for row in left if row[0] != own.origin), own.origin]:
-            own = sign_next(file, origin, partial(self.stored, origin=origin), key, time, sync=lambda: None, after=after)
+            rows = partial(self.stored, origin=origin)
+            own = sign_next(file, origin, rows, key, time, sync=lambda: None, after=after, earlier=earlier)
             envelope = canonicalize(file.last(origin)).decode()
             with self._pool.connection() as connection:
                 connection.execute(

@@ -92,7 +92,7 @@ def verify_all(
     public_keys: Iterable[Ed25519PublicKey],
     *,
     introductions: Sequence[JsonValue] = (),
-    show: Callable[[bytes], None] | None = None,
+    show: Mapping[str, Callable[[bytes], None]] | None = None,
 ) -> Mapping[str, Verified | Broken]:
     """Check several logs under one set of keys: a ledger of many writers has one chain each.
 
@@ -101,7 +101,7 @@ def verify_all(
         checkpoints: Of all of them.
         public_keys: As for `verify`.
         introductions: As for `verify`.
-        show: As for `verify`; where there is one log alone.
+        show: As for `verify`, by the log's name.
 
     Returns:
         The answer by the log's name. A log that only a checkpoint knows of is among them, as one that is truncated; checkpoints
@@ -113,7 +113,7 @@ def verify_all(
         head = claimed(envelope)
         groups.setdefault("" if head is None else head.origin, []).append(envelope)
     return {
-        name: verify(chains.get(name, ()), group, keys, origin=name, introductions=introductions, show=show)
+        name: verify(chains.get(name, ()), group, keys, origin=name, introductions=introductions, show=(show or {}).get(name))
         for name, group in groups.items()
     }
 

@@ -23,7 +23,7 @@ from cxi.errors import LedgerError, MalformedError
 from cxi.log.checkpoint import CheckpointFile
 from cxi.log.envelope import export_public, key_id, read_public
 from cxi.log.finding import Broken
-from cxi.log.succession import latest, read_introduction
+from cxi.log.succession import latest, line, read_introduction
 
 PRIVATE_NAME: Final = "signing-key.pem"
 PUBLIC_NAME: Final = "signing-key.pub.pem"
@@ -133,6 +133,15 @@ def first_key(folder: Path) -> Ed25519PublicKey:
             " was cut off"
         )
     return first
+
+
+def earlier_keys(folder: Path) -> list[Ed25519PublicKey]:
+    """The keys that reigned here before the present one, the first one's first.
+
+    Raises:
+        LedgerError: where the keys in the folder do not follow from one another up to the present one.
+    """
+    return line(first_key(folder), read_introductions(folder))[:-1]
 
 
 def _load(folder: Path, name: str) -> Ed25519PrivateKey:

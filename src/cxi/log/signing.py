@@ -33,6 +33,7 @@ def sign_next(
     *,
     sync: Callable[[], None],
     after: Ed25519PublicKey | None = None,
+    earlier: Iterable[Ed25519PublicKey] = (),
 ) -> Head:
     """Sign the head of a log, and keep the checkpoint.
 
@@ -44,6 +45,8 @@ def sign_next(
         now: The time that the checkpoint states.
         sync: Makes what was read durable.
         after: Where the key is a new one, the key before it: whose the last checkpoint is.
+        earlier: Keys of this installation that were retired by an entry of another log than this one: where a ledger has many
+            logs, a rotation is in one of them, and the last checkpoint of the others is still an earlier key's.
 
     Raises:
         LedgerError: where the chain does not follow, the last checkpoint is another key's or log's, the key was retired, or the
@@ -51,7 +54,7 @@ def sign_next(
     """
     with file.turn():
         envelope = file.last(origin)
-        last = Head(origin, 0, GENESIS, 0.0) if envelope is None else check(envelope, (after or key.public_key(),))
+        last = Head(origin, 0, GENESIS, 0.0) if envelope is None else check(envelope, (after or key.public_key(), *earlier))
         if isinstance(last, Broken):
             raise LedgerError(f"the head is not signed: the last checkpoint is no good: {last.findings[0].detail}")
         if last.origin != origin:

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxi.canonical import digest
-from cxi.log.chain import Verified, verify
+from cxi.log.chain import Verified, fold, verify, verify_all
 from cxi.log.checkpoint import Head, sign
 from cxi.log.entry import GENESIS, ChainedEntry, EntryType, LogEntry
 from cxi.log.finding import Broken, FindingKind
+from cxi.log.tree import leaf_of
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 OTHER = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
@@ -117,3 +118,34 @@ def test_a_checkpoint_that_does_not_hold_is_named(envelope: object, kind: Findin
 
 def test_checkpoints_of_two_logs_are_not_of_one() -> None:
     assert found(WHOLE, signed(2), signed(3, origin="cxi/other")) == [("malformed", 0)]
+
+
+# --- several logs under one set of keys
+
+
+def test_each_log_is_verified_by_itself_and_shown_to_who_asked_for_it() -> None:
+    other = chain_of(4, salt="other")
+    checkpoints = [signed(COUNT, origin="cxi/a"), signed(4, entries=other, origin="cxi/b")]
+    leaves: list[bytes] = []
+    answers = verify_all(
+        {"cxi/a": WHOLE, "cxi/b": other},
+        checkpoints,  # type: ignore[arg-type]
+        [KEY.public_key()],
+        show={"cxi/b": leaves.append},
+    )
+    assert answers == {"cxi/a": Verified(COUNT, WHOLE[-1].hash, COUNT), "cxi/b": Verified(4, other[-1].hash, 4)}
+    assert leaves == [leaf_of(entry.hash) for entry in other]
+    assert fold(answers) == Verified(COUNT + 4, "", COUNT + 4)
+    assert fold({"cxi/a": answers["cxi/a"]}) == answers["cxi/a"]
+
+
+def test_a_log_that_only_a_checkpoint_knows_of_is_truncated_and_named() -> None:
+    answers = verify_all({"cxi/a": WHOLE}, [signed(3, origin="cxi/gone"), {}, None], [KEY.public_key()])  # type: ignore[list-item]
+    named = {name: answer.findings[0] for name, answer in answers.items() if isinstance(answer, Broken)}
+    assert {name: (str(finding.kind), finding.seq) for name, finding in named.items()} == {
+        "cxi/gone": ("truncated", 1),
+        "": ("malformed", 0),
+    }
+    whole = fold(answers)
+    assert isinstance(whole, Broken)
+    assert any(finding.detail.startswith("cxi/gone: ") for finding in whole.findings)

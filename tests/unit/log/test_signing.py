@@ -120,3 +120,14 @@ def test_a_retired_key_signs_no_more_and_its_successor_goes_on_from_its_own_chec
     with pytest.raises(LedgerError):
         again(file, rows, NEXT)  # the last checkpoint is not its own: the rotation itself writes its first one
     assert len(file.read()) == 1
+
+
+def test_an_earlier_key_s_checkpoint_is_gone_on_from_only_where_the_log_is_one_of_many(file: CheckpointFile) -> None:
+    rows = Rows(3)
+    again(file, rows)
+    rows.add()
+    with pytest.raises(LedgerError):
+        again(file, rows, NEXT)
+    head = sign_next(file, ORIGIN, rows, NEXT, 9.0, sync=lambda: None, earlier=[KEY.public_key()])
+    assert head.size == 4
+    assert again(file, rows, NEXT).size == 4
