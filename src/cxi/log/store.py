@@ -11,7 +11,7 @@
 - Programs that share a file write in turn (`cxi.log.turn`).
 - Checkpoints of the WAL, which sync more, happen only on the way of transactions that are not durable, and at close.
 - Every `sqlite3.Error` and `OSError` becomes `LedgerError`. After a failed commit nothing of the transaction holds here; where
-  even the rollback fails, the store refuses everything from then on.
+  even the rollback fails, or where it was the sync that failed, the store refuses everything until it is opened anew.
 - The file has mode 0600 in a folder of this user that nobody else can write.
 """
 
@@ -34,6 +34,7 @@ BUSY_SECONDS: Final = 10.0
 CHECK_BYTES: Final = 32 * 1024 * 1024  # a larger file is not checked whole at every start
 CHECKPOINT_EVERY: Final = 128  # transactions that are not durable, in this process
 MOST_UNITS: Final = 128  # blocks that one commit writes
+_UNSYNCED: Final = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
 _RESCUE: Final = 0.05  # seconds after which one who waits looks whether anyone is left to commit
 _SAFETY_PAGES: Final = 16_384  # of the WAL: if nobody settles, SQLite checkpoints by itself
 # INVARIANT (no-second-handle): between this process's first connection to a database and its last, the file is opened by
@@ -135,6 +136,9 @@ class Store:
                 fd = os.open(f"{self.path}-wal", os.O_RDONLY | os.O_CLOEXEC)
                 try:
                     os.fsync(fd)
+                except OSError:
+                    self._refuse_for_good()
+                    raise
                 finally:
                     os.close(fd)
             except OSError as error:
@@ -297,12 +301,18 @@ class Store:
         except (sqlite3.Error, OSError) as failed:
             batch.fault = str(self._fault(failed))
             self._roll_back(database)
+            if getattr(failed, "sqlite_errorcode", 0) in _UNSYNCED:
+                self._refuse_for_good()
         except BaseException:
             batch.fault = f"`{self.path}`: cut off while it was written"
             self._roll_back(database)
             raise
         finally:
             self._close_batch(batch)
+
+    def _refuse_for_good(self) -> None:
+        """The kernel says once that it could not sync, and may drop what it held: a later sync would vouch for what is gone."""
+        self._broken = self._broken or f"`{self.path}` could not be synced, so nothing more is written; open it anew"
 
     def _close_batch(self, batch: _Batch) -> None:
         self._batch = None

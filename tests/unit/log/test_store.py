@@ -152,6 +152,41 @@ def test_a_commit_that_fails_fails_all_that_it_would_have_written(store: Store, 
     assert insert(store, 9) == 9
 
 
+def test_after_a_sync_that_failed_nothing_is_written_until_the_file_is_opened_anew(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unsynced:
+        """A connection whose commit cannot be synced."""
+
+        def __init__(self, connection: sqlite3.Connection) -> None:
+            self._connection = connection
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._connection, name)
+
+        def execute(self, sql: str, *arguments: Any) -> Any:
+            if sql == "COMMIT":
+                error = sqlite3.OperationalError("disk I/O error")
+                error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+                raise error
+            return self._connection.execute(sql, *arguments)
+
+    assert insert(store, 1) == 1
+    real = store._connection
+    assert real is not None
+    monkeypatch.setattr(store, "_connection", Unsynced(real))
+    with pytest.raises(LedgerError):
+        insert(store, 2)
+    monkeypatch.setattr(store, "_connection", real)
+    with pytest.raises(LedgerError):
+        insert(store, 3)
+    store.close()
+    again = Store(store.path, SCHEMA, application=7, version=1)
+    assert insert(again, 4) == 4
+    assert numbers(again) == [1, 4]
+    again.close()
+
+
 def test_what_is_durable_is_never_written_by_a_commit_that_does_not_sync(store: Store) -> None:
     def write(number: int) -> int:
         with store.durable() if number % 2 else store.riding() as database:
